@@ -1,0 +1,1 @@
+"""OpenEnv: agents reach execution environments over one WebSocket."""

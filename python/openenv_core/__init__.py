@@ -1,0 +1,1 @@
+"""Deprecated name of ``openenv.core``."""

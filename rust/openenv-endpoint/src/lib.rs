@@ -1,0 +1,3 @@
+//! Placeholder of `openenv-endpoint`.
+#![no_std]
+#![forbid(unsafe_code)]

@@ -1,0 +1,3 @@
+//! Placeholder of `openenv-proto`.
+#![no_std]
+#![forbid(unsafe_code)]

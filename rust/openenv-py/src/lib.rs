@@ -1,0 +1,5 @@
+//! `openenv._rust`.
+use pyo3::prelude::*;
+
+#[pymodule]
+mod _rust {}

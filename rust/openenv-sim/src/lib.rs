@@ -1,0 +1,3 @@
+//! Placeholder of `openenv-sim`.
+#![no_std]
+#![forbid(unsafe_code)]

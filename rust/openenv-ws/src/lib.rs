@@ -1,0 +1,3 @@
+//! Placeholder of `openenv-ws`.
+#![no_std]
+#![forbid(unsafe_code)]
