@@ -1,0 +1,74 @@
+"""The applications of the golden transcripts, by the name in their `app` field."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import environments as envs
+from openenv.core.env_server.http_server import create_app
+from openenv.core.env_server.types import ConcurrencyConfig
+
+# name: (environment class or factory, action class, what create_app is given)
+APPLICATIONS: dict[str, tuple[Any, type, dict[str, Any]]] = {
+    "sync1": (
+        envs.EchoEnvironment,
+        envs.EchoAction,
+        {
+            "env_name": "probe_env",
+            "max_concurrent_envs": 1,
+            "state_cls": envs.EchoState,
+        },
+    ),
+    "sync1_plainstate": (
+        envs.EchoEnvironment,
+        envs.EchoAction,
+        {"env_name": "probe_env", "max_concurrent_envs": 1},
+    ),
+    "strict4": (
+        envs.StrictResetEnvironment,
+        envs.EchoAction,
+        {"env_name": "strict_env", "max_concurrent_envs": 4},
+    ),
+    "async4": (
+        envs.AsyncEchoEnvironment,
+        envs.EchoAction,
+        {"env_name": "async_env", "max_concurrent_envs": 4},
+    ),
+    "needsreset": (
+        envs.NeedsResetEnvironment,
+        envs.EchoAction,
+        {"env_name": "needs_env"},
+    ),
+    "broken": (
+        envs.BrokenFactoryEnvironment,
+        envs.EchoAction,
+        {"env_name": "broken_env"},
+    ),
+    # Recorded with an MCP environment; only its session timeout matters here.
+    "reap": (
+        envs.ConcurrentEchoEnvironment,
+        envs.EchoAction,
+        {
+            "env_name": "reap_env",
+            "concurrency_config": ConcurrencyConfig(
+                max_concurrent_envs=4, session_timeout=1.0
+            ),
+        },
+    ),
+    "validator": (
+        envs.ValidatorEnvironment,
+        envs.ValidatorAction,
+        {"env_name": "validator_env", "max_concurrent_envs": 4},
+    ),
+    "wrapped": (
+        envs.make_wrapped,
+        envs.EchoAction,
+        {"env_name": "wrapped_env", "max_concurrent_envs": 1},
+    ),
+}
+
+
+def make(name: str) -> Any:
+    """Build the application `name`; unknown names raise `KeyError`."""
+    environment, action, options = APPLICATIONS[name]
+    return create_app(environment, action, envs.EchoObservation, **options)

@@ -1,0 +1,45 @@
+"""Golden applications, each served once by a real process, started on first use."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tests.conformance.golden.replay import Replayer
+from tests.support.processes import ROOT, ChildProcess
+
+if TYPE_CHECKING:
+    from types import TracebackType
+    from typing import Self
+
+GOLDEN = ROOT / "tests" / "conformance" / "golden"
+
+
+class GoldenServers:
+    """One server process an application, run by the interpreter given."""
+
+    def __init__(self, python: str) -> None:
+        self._python = python
+        self._running: dict[str, tuple[ChildProcess, Replayer]] = {}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        for child, _ in self._running.values():
+            child.stop()
+
+    def replayer(self, app: str) -> Replayer:
+        """A replayer for the server of `app`."""
+        if app not in self._running:
+            child = ChildProcess([self._python, str(GOLDEN / "serve.py"), app])
+            self._running[app] = (child, Replayer(child.wait_for_port()))
+        return self._running[app][1]
+
+    def log(self, app: str) -> str:
+        """What the server of `app` has written, tracebacks included."""
+        return self._running[app][0].output()
