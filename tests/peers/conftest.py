@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-
 from tests.support.golden_servers import GoldenServers
 
 if TYPE_CHECKING:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-
 from tests.conformance.golden.compare import comparable, like
 from tests.conformance.golden.transcripts import Transcript, in_scope
 

@@ -37,14 +37,14 @@ class ChildProcess:
         environment: Mapping[str, str] | None = None,
         cwd: Path | None = None,
     ) -> None:
-        self._log = tempfile.NamedTemporaryFile(suffix=".log", prefix="openenv-test-")
+        self._log = tempfile.NamedTemporaryFile(suffix=".log", prefix="openenv-test-")  # noqa: SIM115 - closed by stop()
         self._process = subprocess.Popen(
             list(command),
             stdin=subprocess.DEVNULL,
             stdout=self._log,
             stderr=subprocess.STDOUT,
             cwd=cwd,
-            env={**os.environ, **(environment or {})},
+            env={**os.environ, **(environment or {})},  # noqa: TID251 - handed on
             start_new_session=True,
         )
 

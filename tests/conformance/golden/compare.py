@@ -73,7 +73,7 @@ def without_later_routes(digest: dict[str, Any]) -> dict[str, Any]:
 
 
 def like(recorded: Answer, seen: Answer) -> Answer:
-    """Cut `seen` down to what was recorded: digests of long texts, unrecorded fields."""
+    """Cut `seen` down to what was recorded, long texts to their digest."""
     kept = {
         name: None if getattr(recorded, name) is None else getattr(seen, name)
         for name in Answer.__slots__

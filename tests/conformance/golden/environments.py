@@ -5,6 +5,8 @@ value and failure that can cross the wire. They import only what both upstream a
 this project offer, and run unchanged in either.
 """
 
+# ruff: noqa: ARG001, ARG002 - upstream's signatures, whatever is used of them
+
 from __future__ import annotations
 
 import asyncio
@@ -14,9 +16,10 @@ import time
 from typing import Any
 
 import numpy as np
+from pydantic import field_validator
+
 from openenv.core.env_server.interfaces import Environment
 from openenv.core.env_server.types import Action, Observation, State
-from pydantic import field_validator
 
 NAN = float("nan")
 INFINITY = float("inf")
@@ -127,7 +130,7 @@ def raise_by_name(name: str) -> None:
     if name == "raise_keyerror":
         raise KeyError("missing-key")
     if name == "raise_http":
-        from fastapi import HTTPException
+        from fastapi import HTTPException  # noqa: PLC0415 - only this case needs it
 
         raise HTTPException(status_code=418, detail="teapot")
     if name == "raise_validation":
@@ -148,9 +151,7 @@ class EchoEnvironment(Environment):
         given = f"seed={seed} episode_id={episode_id} kwargs={sorted(kwargs.items())}"
         return EchoObservation(echoed=f"reset {given}")
 
-    def step(
-        self, action: Any, timeout_s: float | None = None, **kwargs: Any
-    ) -> Any:  # upstream's signature
+    def step(self, action: Any, timeout_s: float | None = None, **kwargs: Any) -> Any:
         self._state.step_count += 1
         self._state.last_message = action.message[:40]
         return behave(action)

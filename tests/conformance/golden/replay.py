@@ -13,10 +13,9 @@ import time
 from typing import TYPE_CHECKING, Any
 
 import httpx
+from tests.conformance.golden.transcripts import Answer, Transcript
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.sync.client import ClientConnection, connect
-
-from tests.conformance.golden.transcripts import Answer, Transcript
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -75,13 +74,9 @@ class Replayer:
     def _openapi(self, transcript: Transcript) -> Answer:
         answer = self._request(transcript)
         document = json.loads(answer.received)
-        return Answer(
-            openapi_digest(document), answer.http_status, answer.content_type
-        )
+        return Answer(openapi_digest(document), answer.http_status, answer.content_type)
 
-    def _converse(
-        self, transcript: Transcript, **connect_options: Any
-    ) -> Answer:
+    def _converse(self, transcript: Transcript, **connect_options: Any) -> Answer:
         try:
             with self.connection(transcript.path, **connect_options) as socket:
                 return converse(socket, [unfold(item) for item in transcript.sent])
@@ -115,8 +110,7 @@ class Replayer:
             with contextlib.suppress(TimeoutError):
                 notice = receive(socket, IDLE_S)
                 return Answer([notice, *rest(socket)], 101, None, *closing(socket))
-            answer = converse(socket, [STATE, transcript.sent[-1]])
-        return answer
+            return converse(socket, [STATE, transcript.sent[-1]])
 
     def _pipelined(self, transcript: Transcript) -> Answer:
         with self.connection() as socket:
@@ -148,6 +142,7 @@ class Replayer:
             return converse(socket, [STATE])
 
     def _abort(self, transcript: Transcript) -> Answer:
+        assert transcript.sent == [RESET, "<TCP abort>"]
         with self.connection() as socket:
             exchange(socket, RESET)
             abort(socket)
@@ -203,11 +198,9 @@ def converse(socket: ClientConnection, messages: list[str | bytes]) -> Answer:
     received: list[Any] = []
     server_closed_first = False
     try:
-        for message in messages:
-            received.append(exchange(socket, message))
+        received.extend(exchange(socket, message) for message in messages)
         if not messages:
-            received.append(receive(socket))
-            received.append(receive(socket))
+            received.extend(receive(socket) for _ in range(2))
     except ConnectionClosed:
         server_closed_first = True
     socket.close()
@@ -263,8 +256,9 @@ def unfold(item: Any) -> str | bytes:
 def openapi_digest(document: dict[str, Any]) -> dict[str, Any]:
     """The parts of an OpenAPI document that were recorded."""
     paths = document["paths"]
+    info = {key: text for key, text in document["info"].items() if key != "description"}
     return {
-        "info": document["info"],
+        "info": info,
         "openapi": document["openapi"],
         "paths": {path: list(methods) for path, methods in paths.items()},
         "tags": document["tags"],

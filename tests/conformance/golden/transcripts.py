@@ -33,10 +33,14 @@ ADAPTED: dict[str, dict[str, Any]] = {
             '{"type": "step", "data": {"message": "hi"}}',
         ],
         "received": [
-            '{"type":"state","data":{"episode_id":"generated","step_count":0,'
-            '"last_message":""}}',
-            '{"type":"observation","data":{"observation":{"metadata":{},"echoed":"hi",'
-            '"payload":null},"reward":0.1,"done":false}}',
+            (
+                '{"type":"state","data":'
+                '{"episode_id":"generated","step_count":0,"last_message":""}}'
+            ),
+            (
+                '{"type":"observation","data":{"observation":{"metadata":{},'
+                '"echoed":"hi","payload":null},"reward":0.1,"done":false}}'
+            ),
         ],
     }
 }
@@ -121,7 +125,7 @@ def out_of_scope() -> dict[str, str]:
     """
     claimed: dict[str, str] = {}
     for rule in _table("out_of_scope.toml")["rule"]:
-        for name in (entry.name for entry in transcripts().values() if _is(rule, entry)):
+        for name in _claims(rule):
             assert name not in claimed, f"{name}: two rules"
             claimed[name] = rule["why"]
     return claimed
@@ -129,10 +133,12 @@ def out_of_scope() -> dict[str, str]:
 
 def rules() -> list[dict[str, Any]]:
     """The rules of `out_of_scope.toml` with the transcripts that each claims."""
-    return [
-        rule | {"claims": [t.name for t in transcripts().values() if _is(rule, t)]}
-        for rule in _table("out_of_scope.toml")["rule"]
-    ]
+    every = _table("out_of_scope.toml")["rule"]
+    return [rule | {"claims": _claims(rule)} for rule in every]
+
+
+def _claims(rule: dict[str, Any]) -> list[str]:
+    return [name for name, entry in transcripts().items() if _is(rule, entry)]
 
 
 def _is(rule: dict[str, Any], entry: Transcript) -> bool:
@@ -143,7 +149,8 @@ def _is(rule: dict[str, Any], entry: Transcript) -> bool:
 
 def in_scope() -> list[Transcript]:
     """The exchanges that this project answers today."""
-    return [entry for name, entry in transcripts().items() if name not in out_of_scope()]
+    later = out_of_scope()
+    return [entry for name, entry in transcripts().items() if name not in later]
 
 
 @cache
@@ -154,7 +161,7 @@ def deviations() -> dict[str, Deviation]:
         AssertionError: If two rows claim one exchange.
     """
     found: dict[str, Deviation] = {}
-    for row in _table("deviations.toml")["deviation"]:
+    for row in _table("deviations.toml").get("deviation", []):
         deviation = Deviation(**row | {"transcripts": tuple(row["transcripts"])})
         for name in deviation.transcripts:
             assert name not in found, f"{name}: two rows"
