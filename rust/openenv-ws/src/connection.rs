@@ -133,11 +133,12 @@ impl Connection {
     /// # Errors
     /// [`Error::ConnectionClosed`] unless the state is [`State::Open`];
     /// [`Error::ForeignFrameStart`] if `out` is shorter than it was at `begin`. `out` is unchanged.
+    #[expect(clippy::needless_pass_by_value, reason = "a begun frame is sealed once")]
     pub fn seal(
         &mut self,
         start: FrameStart,
         kind: MessageKind,
-        out: &mut Vec<u8>,
+        out: &mut [u8],
         mask: &mut dyn MaskSource,
     ) -> Result<Range<usize>, Error> {
         self.check_open()?;
@@ -258,7 +259,9 @@ impl Connection {
     fn fail(&mut self, error: Error, mask: &mut dyn MaskSource) {
         if self.state == State::Open {
             let key = self.key(mask);
-            self.outbox.close(&error.close_code().to_be_bytes(), key);
+            // Every sentence fits and 1006 is never a failure of input: tests/errors.rs walks all.
+            let body = close::encode(error.close_code(), error.sentence()).unwrap_or_default();
+            self.outbox.close(&body, key);
         }
         self.state = State::Closed;
     }

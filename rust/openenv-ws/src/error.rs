@@ -115,7 +115,8 @@ impl Error {
         }
     }
 
-    const fn sentence(&self) -> &'static str {
+    /// What happened, without the fields; fits into a Close frame.
+    pub(crate) const fn sentence(&self) -> &'static str {
         match self {
             Self::ConnectionClosed => "the connection is closing or closed",
             Self::ControlTooLong => "control frame longer than 125 bytes",

@@ -11,6 +11,10 @@ use crate::{error::Error, mask};
 
 /// Longest payload of a control frame in bytes (§5.5).
 pub(crate) const MAX_CONTROL_BYTES: usize = 125;
+/// The seven-bit length that says: a 16-bit length follows.
+const LENGTH_IN_16_BITS: u8 = 0x7E;
+/// The seven-bit length that says: a 64-bit length follows.
+const LENGTH_IN_64_BITS: u8 = 0x7F;
 /// Longest frame header in bytes: 2, a 64-bit length and a key.
 pub(crate) const MAX_HEADER_BYTES: usize = 14;
 
@@ -143,11 +147,11 @@ impl FrameHeader {
         match (u8::try_from(self.payload_bytes), u16::try_from(self.payload_bytes)) {
             (Ok(length @ ..=125), _) => writer.put(&[mask_bit | length]),
             (_, Ok(length)) => {
-                writer.put(&[mask_bit | 126]);
+                writer.put(&[mask_bit | LENGTH_IN_16_BITS]);
                 writer.put(&length.to_be_bytes());
             }
             (_, Err(_)) => {
-                writer.put(&[mask_bit | 127]);
+                writer.put(&[mask_bit | LENGTH_IN_64_BITS]);
                 writer.put(&self.payload_bytes.to_be_bytes());
             }
         }
@@ -221,11 +225,15 @@ fn parse_second(byte: u8, opcode: Opcode, role: Role) -> Result<(bool, u8), Erro
 #[inline]
 fn parse_length(short_length: u8, after: &[u8]) -> Result<Option<(u64, usize)>, Error> {
     match short_length {
-        127 => parse_long_length(after),
-        126 => {
+        LENGTH_IN_64_BITS => parse_long_length(after),
+        LENGTH_IN_16_BITS => {
             let Some(&bytes) = after.first_chunk::<2>() else { return Ok(None) };
             let length = u16::from_be_bytes(bytes);
-            if length < 126 { Err(Error::NonMinimalLength) } else { Ok(Some((length.into(), 2))) }
+            if length < LENGTH_IN_16_BITS.into() {
+                Err(Error::NonMinimalLength)
+            } else {
+                Ok(Some((length.into(), 2)))
+            }
         }
         short => Ok(Some((short.into(), 0))),
     }
@@ -237,7 +245,7 @@ fn parse_long_length(after: &[u8]) -> Result<Option<(u64, usize)>, Error> {
     if length >> 63 != 0 {
         return Err(Error::LengthTooLarge);
     }
-    if length <= u64::from(u16::MAX) {
+    if u16::try_from(length).is_ok() {
         return Err(Error::NonMinimalLength);
     }
     Ok(Some((length, 8)))

@@ -92,8 +92,8 @@ impl Receiver {
         self.next_by_parts(input)
     }
 
-    /// Whether a message lies here in part.
-    pub(crate) fn is_between_messages(&self) -> bool {
+    /// Whether nothing lies here in part.
+    fn is_between_messages(&self) -> bool {
         self.assembly.is_none() && matches!(&self.phase, Phase::Header(buffer) if buffer.used == 0)
     }
 

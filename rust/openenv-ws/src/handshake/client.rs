@@ -78,13 +78,11 @@ impl ClientHandshake {
     /// The server refused, broke a rule or a limit; or the handshake is over already.
     pub fn receive(&mut self, data: &[u8]) -> Result<Option<Upgraded>, HandshakeError> {
         let mut answer = self.answer.take().ok_or(HandshakeError::Finished)?;
-        match answer.receive(data, could_be_answer)? {
-            Some(head) => self.judge(head).map(Some),
-            None => {
-                self.answer = Some(answer);
-                Ok(None)
-            }
-        }
+        let Some(head) = answer.receive(data, could_be_answer)? else {
+            self.answer = Some(answer);
+            return Ok(None);
+        };
+        self.judge(head).map(Some)
     }
 
     /// The upgrade request, to be written first.

@@ -71,13 +71,11 @@ impl ServerHandshake {
     /// handshake is over already.
     pub fn receive(&mut self, data: &[u8]) -> Result<Option<Request>, HandshakeError> {
         let mut request = self.request.take().ok_or(HandshakeError::Finished)?;
-        match request.receive(data, could_be_request)? {
-            Some(head) => self.judge(head).map(Some),
-            None => {
-                self.request = Some(request);
-                Ok(None)
-            }
-        }
+        let Some(head) = request.receive(data, could_be_request)? else {
+            self.request = Some(request);
+            return Ok(None);
+        };
+        self.judge(head).map(Some)
     }
 
     /// The 101 answer that accepts a request; no extension is ever answered (§9.1).
