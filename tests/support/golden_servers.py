@@ -19,7 +19,7 @@ class GoldenServers:
 
     def __init__(self, python: str) -> None:
         self._python = python
-        self._running: dict[str, tuple[ChildProcess, Replayer]] = {}
+        self._running: dict[str, tuple[ChildProcess, int]] = {}
 
     def __enter__(self) -> Self:
         return self
@@ -33,12 +33,16 @@ class GoldenServers:
         for child, _ in self._running.values():
             child.stop()
 
-    def replayer(self, app: str) -> Replayer:
-        """A replayer for the server of `app`."""
+    def port(self, app: str) -> int:
+        """The port of the server of `app`, started if it is not running yet."""
         if app not in self._running:
             child = ChildProcess([self._python, str(GOLDEN / "serve.py"), app])
-            self._running[app] = (child, Replayer(child.wait_for_port()))
+            self._running[app] = (child, child.wait_for_port())
         return self._running[app][1]
+
+    def replayer(self, app: str) -> Replayer:
+        """A replayer for the server of `app`."""
+        return Replayer(self.port(app))
 
     def log(self, app: str) -> str:
         """What the server of `app` has written, tracebacks included."""

@@ -61,6 +61,16 @@ APPLICATIONS: dict[str, tuple[Any, type, dict[str, Any]]] = {
         envs.ValidatorAction,
         {"env_name": "validator_env", "max_concurrent_envs": 4},
     ),
+    # Not recorded: many sessions, for the peer tests.
+    "many": (
+        envs.AsyncEchoEnvironment,
+        envs.EchoAction,
+        {
+            "env_name": "many_env",
+            "max_concurrent_envs": 64,
+            "state_cls": envs.EchoState,
+        },
+    ),
     "wrapped": (
         envs.make_wrapped,
         envs.EchoAction,

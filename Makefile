@@ -1,0 +1,132 @@
+# OpenEnv with a Rust core. `make help` lists what there is to run.
+
+VENV ?= .venv
+DIST ?= dist
+UPSTREAM ?= $(HOME)/.cache/openenv-upstream
+UPSTREAM_VERSION := 0.10.0
+PYTEST_OPTIONS ?=
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DELETE_ON_ERROR:
+.DEFAULT_GOAL := help
+
+# A toolchain installed a moment ago is found without a new shell.
+export PATH := $(HOME)/.cargo/bin:$(PATH)
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+export PYO3_PYTHON := $(abspath $(VENV)/bin/python)
+export OPENENV_UPSTREAM_PYTHON ?= $(UPSTREAM)/bin/python
+
+BIN := $(VENV)/bin
+STAMPS := $(VENV)/stamps
+WHEEL = $(abspath $(wildcard $(DIST)/openenv-*.whl))
+RUST_SOURCES := Cargo.toml Cargo.lock $(shell find rust -name target -prune -o \( -name '*.rs' -o -name Cargo.toml \) -print)
+PYTHON_SOURCES := pyproject.toml README.md LICENSE $(shell find python \( -name '*.py' -o -name '*.pyi' -o -name py.typed \) -print)
+
+.PHONY: help
+help: ## list the targets
+	@sed -nE 's/^([a-z-]+):.*## (.*)$$/\1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{printf "  make %-12s %s\n", $$1, $$2}'
+
+.PHONY: setup
+setup: $(STAMPS)/dependencies ## make .venv, build the release wheel and install it with its dependencies
+
+.PHONY: demo
+demo: setup ## 1,000 concurrent sessions play 3,000 episodes of grid_world_env
+	$(BIN)/openenv rollout grid_world_env --sessions 1000 --episodes 3000
+
+.PHONY: test
+test: setup ## cargo test, then the whole Python suite with the built wheel
+	cargo test --locked
+	OPENENV_WHEEL="$(WHEEL)" $(BIN)/pytest $(PYTEST_OPTIONS)
+
+.PHONY: check
+check: check-rust check-python check-types check-imports check-crates ## formatters, linters, types, floors of imports, list of crates
+
+.PHONY: wheel
+wheel: $(STAMPS)/wheel ## build the release wheel into dist/
+	@echo "$(WHEEL)"
+
+.PHONY: peers
+peers: $(UPSTREAM)/ready-$(UPSTREAM_VERSION) ## install upstream's own package into a virtual environment, as a peer for tests
+
+.PHONY: conformance
+conformance: setup peers ## golden transcripts against our server and upstream's, then both as each other's peer
+	$(BIN)/pytest tests/conformance tests/peers $(PYTEST_OPTIONS)
+
+.PHONY: nightly
+nightly: setup peers ## the long runs: properties with many cases, conformance
+	PROPTEST_CASES=20000 cargo test --release --locked
+	$(MAKE) conformance
+
+.PHONY: format
+format: setup ## rewrite the sources as the formatters want them
+	cargo fmt --all
+	$(BIN)/ruff check --fix --quiet .
+	$(BIN)/ruff format .
+
+.PHONY: clean
+clean: ## remove everything that was built here
+	rm -rf $(VENV) $(DIST) target
+
+# --- parts of `check` ---
+
+.PHONY: check-rust check-python check-types check-imports check-crates
+check-rust: setup
+	cargo fmt --all --check
+	cargo clippy --workspace --all-targets --locked --quiet -- -D warnings
+
+check-python: setup
+	$(BIN)/ruff check --quiet .
+	$(BIN)/ruff format --quiet --check .
+
+check-types: setup
+	$(BIN)/mypy python envs
+	MYPYPATH=python $(BIN)/stubtest openenv._rust --allowlist .ci/stubtest-allowlist.txt
+
+check-imports: setup
+	PYTHONPATH=python:envs $(BIN)/lint-imports
+
+# A new crate needs a decision record and a line in .ci/crates.txt.
+check-crates: require-cargo
+	cargo tree --package openenv-py --edges normal --prefix none --format '{p}' --locked \
+		| cut -d' ' -f1 | LC_ALL=C sort -u | diff .ci/crates.txt -
+
+# --- set-up, a stamp a part ---
+
+$(STAMPS)/venv:
+	@python=""; \
+	for candidate in python3 python3.13 python3.12 python3.11 python3.14; do \
+		if $$candidate -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then python=$$candidate; break; fi; \
+	done; \
+	if [ -z "$$python" ]; then echo "Python 3.11 or newer with its venv module is missing: install python3.11 and python3.11-venv (or set PATH)" >&2; exit 1; fi; \
+	echo "set-up: $$($$python --version) in $(VENV)"; \
+	[ -x $(BIN)/python ] || $$python -m venv $(VENV)
+	@mkdir -p $(STAMPS) && touch $@
+
+$(STAMPS)/maturin: $(STAMPS)/venv
+	$(BIN)/python -m pip install --quiet 'maturin>=1.9.4,<2'
+	@touch $@
+
+.PHONY: require-cargo
+require-cargo:
+	@command -v cargo >/dev/null || { echo "Rust is missing; get it with: curl --proto '=https' --tlsv1.2 -sSf https://sh.rustup.rs | sh -s -- -y --profile minimal -c clippy -c rustfmt" >&2; exit 1; }
+
+$(STAMPS)/wheel: $(RUST_SOURCES) $(PYTHON_SOURCES) | require-cargo $(STAMPS)/maturin
+	@rm -f $(DIST)/openenv-*.whl
+	$(BIN)/maturin build --release --locked --quiet --interpreter $(BIN)/python --out $(DIST)
+	@touch $@
+
+$(STAMPS)/installed: $(STAMPS)/wheel
+	$(BIN)/python -m pip install --quiet --force-reinstall --no-deps $(DIST)/openenv-*.whl
+	@touch $@
+
+$(STAMPS)/dependencies: pyproject.toml $(STAMPS)/installed
+	@if [ ! -e $@ ] || [ pyproject.toml -nt $@ ]; then \
+		set -x; $(BIN)/python -m pip install --quiet "openenv[dev] @ file://$$(ls $(abspath $(DIST))/openenv-*.whl)"; \
+	fi
+	@touch $@
+
+$(UPSTREAM)/ready-$(UPSTREAM_VERSION): | $(STAMPS)/venv
+	$(BIN)/python -m venv $(UPSTREAM)
+	$(UPSTREAM)/bin/python -m pip install --quiet openenv==$(UPSTREAM_VERSION) numpy
+	@touch $@
