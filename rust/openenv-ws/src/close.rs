@@ -56,3 +56,43 @@ pub(crate) fn encode(code: u16, reason: &str) -> Result<Vec<u8>, Error> {
 const fn is_on_the_wire(code: u16) -> bool {
     matches!(code, 1000..=1003 | 1007..=1014 | 3000..=4999)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_codes_of_the_standard_and_its_ranges_are_on_the_wire() {
+        let legal: Vec<u16> = (0..=u16::MAX).filter(|&code| is_on_the_wire(code)).collect();
+        let mut expected: Vec<u16> = alloc::vec![1000, 1001, 1002, 1003];
+        expected.extend([1007, 1008, 1009, 1010, 1011, 1012, 1013, 1014]);
+        expected.extend(3000..5000);
+
+        assert_eq!(expected, legal);
+    }
+
+    #[test]
+    fn body_is_read_as_it_was_written() {
+        for reason in ["", "going away", "ü€😀"] {
+            let expected = CloseBody { code: Some(1001), reason: reason.to_owned() };
+
+            assert_eq!(Ok(expected), encode(1001, reason).and_then(|body| parse(&body)));
+        }
+        assert_eq!(Ok(CloseBody { code: None, reason: String::new() }), parse(b""));
+    }
+
+    #[test]
+    fn broken_bodies_are_named() {
+        assert_eq!(Err(Error::InvalidClosePayload), parse(&[3]));
+        assert_eq!(Err(Error::InvalidCloseCode), parse(&1005_u16.to_be_bytes()));
+        assert_eq!(Err(Error::InvalidUtf8), parse(&[3, 232, 0xC0]));
+        assert_eq!(Err(Error::InvalidUtf8), parse(&[3, 232, 0xE2, 0x82]));
+    }
+
+    #[test]
+    fn what_the_caller_cannot_send_is_named() {
+        assert_eq!(Err(Error::UnsendableCloseCode), encode(1006, ""));
+        assert_eq!(Err(Error::OversizedControl), encode(1000, &"x".repeat(124)));
+        assert!(encode(1000, &"x".repeat(123)).is_ok_and(|body| body.len() == 125));
+    }
+}

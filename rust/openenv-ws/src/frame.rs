@@ -250,3 +250,122 @@ fn parse_long_length(after: &[u8]) -> Result<Option<(u64, usize)>, Error> {
     }
     Ok(Some((length, 8)))
 }
+
+#[cfg(test)]
+mod tests {
+    use std::vec;
+
+    use proptest::{collection::vec as bytes_of, prelude::*};
+
+    use super::*;
+
+    fn header(payload_bytes: u64, key: Option<[u8; 4]>) -> FrameHeader {
+        FrameHeader { is_final: true, opcode: Opcode::Binary, key, payload_bytes }
+    }
+
+    fn appended(header: &FrameHeader) -> Vec<u8> {
+        let mut out = Vec::new();
+        header.append(&mut out);
+        out
+    }
+
+    #[test]
+    fn lengths_take_their_shortest_form() {
+        let cases: [(u64, &[u8]); 7] = [
+            (0, &[0x82, 0]),
+            (125, &[0x82, 125]),
+            (126, &[0x82, 126, 0, 126]),
+            (256, &[0x82, 126, 1, 0]),
+            (65535, &[0x82, 126, 0xFF, 0xFF]),
+            (65536, &[0x82, 127, 0, 0, 0, 0, 0, 1, 0, 0]),
+            (u64::MAX >> 1, &[0x82, 127, 0x7F, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF]),
+        ];
+        for (length, bytes) in cases {
+            assert_eq!(bytes, appended(&header(length, None)));
+        }
+    }
+
+    #[test]
+    fn each_header_is_parsed_as_it_was_written_and_never_from_less() {
+        for length in [0, 1, 125, 126, 127, 65535, 65536, 1 << 32, u64::MAX >> 1] {
+            for (key, role) in [(None, Role::Client), (Some([1, 2, 3, 4]), Role::Server)] {
+                let expected = header(length, key);
+                let bytes = appended(&expected);
+                for end in 0..bytes.len() {
+                    assert_eq!(Ok(None), FrameHeader::parse(&bytes[..end], role));
+                }
+                assert_eq!(Ok(Some((expected, bytes.len()))), FrameHeader::parse(&bytes, role));
+            }
+        }
+    }
+
+    #[test]
+    fn header_lies_right_against_the_payload() {
+        let mut room = [0xEE; MAX_HEADER_BYTES];
+
+        assert_eq!(4, header(300, None).write_right_aligned(&mut room));
+        assert_eq!([0xEE, 0x82, 126, 1, 44], room[MAX_HEADER_BYTES - 5..]);
+    }
+
+    #[test]
+    fn each_broken_header_is_named() {
+        let cases: [(&[u8], Role, Error); 11] = [
+            (&[0xC1], Role::Client, Error::ReservedBits),
+            (&[0xA1], Role::Client, Error::ReservedBits),
+            (&[0x91], Role::Client, Error::ReservedBits),
+            (&[0x83], Role::Client, Error::ReservedOpcode),
+            (&[0x8B], Role::Client, Error::ReservedOpcode),
+            (&[0x09], Role::Client, Error::FragmentedControl),
+            (&[0x89, 126], Role::Client, Error::ControlTooLong),
+            (&[0x81, 0x80], Role::Client, Error::MaskedFrame),
+            (&[0x81, 0x00], Role::Server, Error::UnmaskedFrame),
+            (&[0x82, 126, 0, 125], Role::Client, Error::NonMinimalLength),
+            (&[0x82, 127, 0x80, 0, 0, 0, 0, 0, 0, 0], Role::Client, Error::LengthTooLarge),
+        ];
+        for (bytes, role, error) in cases {
+            assert_eq!(Err(error), FrameHeader::parse(bytes, role), "{bytes:?}");
+        }
+        let long = [0x82, 127, 0, 0, 0, 0, 0, 0, 0xFF, 0xFF];
+
+        assert_eq!(Err(Error::NonMinimalLength), FrameHeader::parse(&long, Role::Client));
+    }
+
+    #[test]
+    fn all_first_two_bytes_are_judged_by_the_tables_of_the_standard() {
+        for first in 0..=u8::MAX {
+            for second in 0..=u8::MAX {
+                for role in [Role::Client, Role::Server] {
+                    let mut bytes = vec![first, second];
+                    bytes.extend([0x00; 2]); // Enough for no extended length but a wrong 16-bit one.
+                    let opcode = first & 0x0F;
+                    let is_control = opcode & 0x08 != 0;
+                    let is_legal = first & 0x70 == 0
+                        && [0, 1, 2, 8, 9, 10].contains(&opcode)
+                        && (!is_control || (first & 0x80 != 0 && second & 0x7F <= 125))
+                        && (second & 0x80 != 0) == (role == Role::Server)
+                        && second & 0x7F != 126;
+
+                    assert_eq!(is_legal, FrameHeader::parse(&bytes, role).is_ok(), "{bytes:?}");
+                }
+            }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn more_bytes_never_change_a_verdict(
+            bytes in bytes_of(any::<u8>(), 0..20),
+            is_client: bool,
+        ) {
+            let role = if is_client { Role::Client } else { Role::Server };
+            let mut verdict = Ok(None);
+            for end in 0..=bytes.len() {
+                let now = FrameHeader::parse(&bytes[..end], role);
+                if verdict != Ok(None) {
+                    prop_assert_eq!(verdict, now);
+                }
+                verdict = now;
+            }
+        }
+    }
+}

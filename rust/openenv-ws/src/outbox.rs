@@ -67,3 +67,56 @@ impl Outbox {
         self.frames.is_empty()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn beyond_the_bound_only_the_latest_pong_is_kept() {
+        let mut outbox = Outbox::new(4);
+        for payload in [b"aa", b"bb", b"cc"] {
+            outbox.pong(payload, None);
+        }
+
+        assert_eq!(b"\x8A\x02aa".as_slice(), outbox.frames());
+
+        outbox.frames().clear();
+
+        assert_eq!(b"\x8A\x02cc".as_slice(), outbox.frames());
+    }
+
+    #[test]
+    fn a_pong_within_the_bound_answers_for_the_one_that_waited() {
+        let mut outbox = Outbox::new(4);
+        outbox.pong(b"aa", None);
+        outbox.pong(b"bb", None);
+        outbox.frames.clear();
+        outbox.pong(b"cc", None);
+
+        assert_eq!(b"\x8A\x02cc".as_slice(), outbox.frames());
+        assert_eq!(None, outbox.deferred_pong);
+    }
+
+    #[test]
+    fn ping_beyond_the_bound_is_refused() {
+        let mut outbox = Outbox::new(3);
+
+        assert_eq!(Ok(()), outbox.ping(b"x", None));
+        assert_eq!(Err(Error::PendingControlFull), outbox.ping(b"x", None));
+    }
+
+    #[test]
+    fn close_is_taken_beyond_the_bound_and_nothing_follows_it() {
+        let mut outbox = Outbox::new(2);
+        outbox.pong(b"", None);
+        outbox.pong(b"late", None);
+        outbox.close(b"", None);
+
+        assert_eq!(b"\x8A\x00\x88\x00".as_slice(), outbox.frames());
+
+        outbox.frames().clear();
+
+        assert!(outbox.frames().is_empty());
+    }
+}

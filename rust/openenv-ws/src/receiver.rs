@@ -318,3 +318,6 @@ fn take<'i>(input: &mut &'i [u8], count: usize) -> &'i [u8] {
     *input = rest;
     taken
 }
+
+#[cfg(test)]
+mod tests;

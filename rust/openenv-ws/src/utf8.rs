@@ -71,3 +71,92 @@ impl Utf8Stream {
         self.partial_len = begun.len();
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::vec::Vec;
+
+    use proptest::{collection::vec as bytes_of, prelude::*};
+
+    use super::*;
+
+    /// The plain twin: whether some text begins with `prefix`.
+    fn could_continue(prefix: &[u8]) -> bool {
+        str::from_utf8(prefix).err().is_none_or(|error| error.error_len().is_none())
+    }
+
+    /// Feeds byte by byte and compares each verdict with the twin.
+    fn check_byte_by_byte(bytes: &[u8]) {
+        let mut stream = Utf8Stream::default();
+        for end in 1..=bytes.len() {
+            let verdict = stream.feed(&bytes[end - 1..end]);
+
+            assert_eq!(could_continue(&bytes[..end]), verdict.is_ok(), "{bytes:?} up to {end}");
+
+            if verdict.is_err() {
+                return;
+            }
+        }
+        assert_eq!(str::from_utf8(bytes).is_ok(), stream.finish().is_ok(), "{bytes:?}");
+    }
+
+    #[test]
+    fn all_sequences_of_boundary_bytes_are_judged_as_by_the_standard_library() {
+        const BOUNDARIES: [u8; 23] = [
+            0x00, 0x7F, 0x80, 0x8F, 0x90, 0x9F, 0xA0, 0xBF, 0xC0, 0xC1, 0xC2, 0xDF, 0xE0, 0xE1,
+            0xEC, 0xED, 0xEE, 0xEF, 0xF0, 0xF1, 0xF4, 0xF5, 0xFF,
+        ];
+        for a in BOUNDARIES {
+            for b in BOUNDARIES {
+                for c in BOUNDARIES {
+                    for d in BOUNDARIES {
+                        check_byte_by_byte(&[a, b, c, d]);
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn surrogates_and_overlong_forms_fail_at_their_second_byte() {
+        for bad in [b"\xED\xA0", b"\xE0\x80", b"\xF0\x80", b"\xF4\x90"] {
+            let mut stream = Utf8Stream::default();
+
+            assert_eq!(Ok(()), stream.feed(&bad[..1]));
+            assert_eq!(Err(Error::InvalidUtf8), stream.feed(&bad[1..]));
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_split_gives_the_same_verdict(
+            text in "\\PC{0,20}",
+            noise in bytes_of(any::<u8>(), 0..3),
+            at in 0..40_usize,
+            sizes in bytes_of(0..5_usize, 0..60),
+        ) {
+            let mut bytes = text.into_bytes();
+            let at = at.min(bytes.len());
+            bytes.splice(at..at, noise);
+            let mut stream = Utf8Stream::default();
+            let mut rest = &bytes[..];
+            let mut verdict = Ok(());
+            for size in sizes.into_iter().chain([usize::MAX]) {
+                let (piece, after) = rest.split_at(size.min(rest.len()));
+                verdict = verdict.and_then(|()| stream.feed(piece));
+                rest = after;
+            }
+            let verdict = verdict.and_then(|()| stream.finish());
+
+            prop_assert_eq!(str::from_utf8(&bytes).is_ok(), verdict.is_ok());
+        }
+
+        #[test]
+        fn any_bytes_are_judged_byte_by_byte_as_by_the_standard_library(
+            bytes in bytes_of(any::<u8>(), 0..12),
+        ) {
+            let bytes: Vec<u8> = bytes;
+            check_byte_by_byte(&bytes);
+        }
+    }
+}
