@@ -1,0 +1,1 @@
+"""The command `openenv`; it needs the extra `cli` (typer, rich, PyYAML)."""

@@ -1,0 +1,43 @@
+"""The entry of the command `openenv`, also as `python -m openenv.cli`."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import typer
+
+    app: typer.Typer
+
+_OWN_PACKAGE = "openenv"
+
+
+def main() -> None:
+    """Run the command line; ends the process with the command's exit code."""
+    try:
+        from openenv.cli._app import app as command  # noqa: PLC0415 - a named extra
+    except ModuleNotFoundError as error:
+        if (error.name or _OWN_PACKAGE).partition(".")[0] == _OWN_PACKAGE:
+            raise
+        sys.stderr.write(
+            f"the command openenv needs the package {error.name!r}: "
+            "pip install 'openenv[cli]'\n"
+        )
+        sys.exit(1)
+    command(prog_name="openenv")
+
+
+def __getattr__(name: str) -> object:
+    # The Typer object, made when somebody asks for it: importing this module must not
+    # need the extra.
+    if name == "app":
+        from openenv.cli._app import app as command  # noqa: PLC0415 - a named extra
+
+        return command
+    message = f"module {__name__!r} has no attribute {name!r}"
+    raise AttributeError(message)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,43 @@
+"""The commands, put together."""
+
+from __future__ import annotations
+
+from importlib.metadata import version
+from typing import Annotated
+
+import typer
+
+from openenv.cli.commands.rollout import rollout
+from openenv.cli.commands.serve import serve
+
+app = typer.Typer(
+    name="openenv",
+    help="Run, serve and play OpenEnv environments.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    add_completion=False,
+)
+app.command()(rollout)
+app.command()(serve)
+
+
+def _show_version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"openenv {version('openenv')}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    *,
+    show_version: Annotated[
+        bool,
+        typer.Option(
+            "--version",
+            callback=_show_version,
+            is_eager=True,
+            help="Show the version and exit.",
+        ),
+    ] = False,
+) -> None:
+    """Run, serve and play OpenEnv environments."""

@@ -1,0 +1,73 @@
+"""The child's side of `ChildServer`: serve an environment until the parent is gone."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import signal
+import threading
+import time
+from pathlib import Path
+from typing import Final
+
+from openenv.core.env_server import serve
+from openenv.rollout.environment import EnvironmentFolder, load_application
+
+# How long the server may take to close its environments when the parent is gone.
+_GRACE_S: Final = 5.0
+_STANDARD_INPUT: Final = 0
+
+
+def main() -> None:
+    """Serve the environment named by the arguments on a free port of this machine."""
+    arguments = _parse_arguments()
+    # Children of the environment must not hold the pipe that tells of our end.
+    os.set_inheritable(arguments.ready_fd, False)
+    lifeline = _take_standard_input()
+    threading.Thread(
+        target=_end_with_parent, args=(lifeline,), name="openenv-lifeline", daemon=True
+    ).start()
+    environment = EnvironmentFolder(arguments.folder, "", arguments.app)
+    _serve(load_application(environment), arguments.ready_fd)
+
+
+def _parse_arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="openenv.rollout._server")
+    parser.add_argument("--folder", type=Path, required=True)
+    parser.add_argument("--app", required=True)
+    parser.add_argument("--ready-fd", type=int, required=True)
+    return parser.parse_args()
+
+
+def _take_standard_input() -> int:
+    """Keep the parent's pipe for the lifeline; others read an empty standard input."""
+    lifeline = os.dup(_STANDARD_INPUT)
+    empty = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(empty, _STANDARD_INPUT)
+    os.close(empty)
+    return lifeline
+
+
+def _end_with_parent(lifeline: int) -> None:
+    while os.read(lifeline, 1024):
+        continue
+    # Only a group of our own: the caller's would take the caller's shell with it.
+    if os.getpgrp() != os.getpid():
+        os.kill(os.getpid(), signal.SIGTERM)
+        return
+    os.killpg(os.getpgrp(), signal.SIGTERM)
+    time.sleep(_GRACE_S)
+    os.killpg(os.getpgrp(), signal.SIGKILL)
+
+
+def _serve(application: object, ready_fd: int) -> None:
+    def tell(port: int) -> None:
+        os.write(ready_fd, json.dumps({"port": port}).encode() + b"\n")
+        os.close(ready_fd)
+
+    serve(application, host="127.0.0.1", port=0, on_ready=tell)
+
+
+if __name__ == "__main__":
+    main()

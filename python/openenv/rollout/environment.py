@@ -1,0 +1,116 @@
+"""Find an environment's folder and read its manifest `openenv.yaml`."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from openenv.rollout.errors import InvalidRollout
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+MANIFEST_NAME = "openenv.yaml"
+DEFAULT_APP = "server.app:app"
+
+
+@dataclass(frozen=True, slots=True)
+class EnvironmentFolder:
+    """An environment on this machine: its folder, its name, its application.
+
+    `app` is `module:attribute`, importable with the folder on the path.
+    """
+
+    folder: Path
+    name: str
+    app: str
+
+
+def find_environment(name: str) -> EnvironmentFolder:
+    """Find an environment by path or by name.
+
+    Args:
+        name: a folder with `openenv.yaml`; or a bare name, looked up as `./envs/NAME`,
+            then `./NAME`, then as an installed package. `grid-world` and `grid_world`
+            find `grid_world_env` too.
+
+    Raises:
+        InvalidRollout: there is none, or its manifest cannot be used.
+    """
+    searched = list(_candidates(name))
+    for folder in searched:
+        if (folder / MANIFEST_NAME).is_file():
+            return _read_manifest(folder.resolve())
+    places = ", ".join(str(folder) for folder in searched)
+    message = f"no environment {name!r}: no {MANIFEST_NAME} in {places}"
+    raise InvalidRollout(message)
+
+
+def load_application(environment: EnvironmentFolder) -> object:
+    """Import the environment's ASGI application into this process.
+
+    The folder is put on the path first, as its manifest's `app` expects; its parent is
+    put last where the folder is a package, so that it can import itself by name.
+
+    Raises:
+        Exception: whatever importing the environment's code raises.
+        InvalidRollout: the module has no such attribute.
+    """
+    folder = environment.folder
+    sys.path.insert(0, str(folder))
+    if (folder / "__init__.py").is_file():
+        sys.path.append(str(folder.parent))
+    module_name, _, attribute = environment.app.partition(":")
+    module = importlib.import_module(module_name)
+    application: object = getattr(module, attribute, None)
+    if application is None:
+        message = f"module {module_name} of {folder} has no {attribute!r}"
+        raise InvalidRollout(message)
+    return application
+
+
+def _candidates(name: str) -> Iterator[Path]:
+    path = Path(name).expanduser()
+    if path.is_absolute() or len(path.parts) != 1 or name in (".", ".."):
+        yield path
+        return
+    module = name.replace("-", "_")
+    names = dict.fromkeys((name, module, f"{module.removesuffix('_env')}_env"))
+    for each in names:
+        yield Path("envs") / each
+        yield Path(each)
+    for each in names:
+        yield from _installed(each)
+
+
+def _installed(name: str) -> Iterator[Path]:
+    spec = importlib.util.find_spec(name) if name.isidentifier() else None
+    for place in (spec.submodule_search_locations or ()) if spec else ():
+        yield Path(place)
+
+
+def _read_manifest(folder: Path) -> EnvironmentFolder:
+    # Here, because PyYAML belongs to the extra «cli» and --base-url needs no manifest.
+    try:
+        import yaml  # noqa: PLC0415
+    except ModuleNotFoundError:
+        message = "reading openenv.yaml needs PyYAML: pip install 'openenv[cli]'"
+        raise InvalidRollout(message) from None
+    path = folder / MANIFEST_NAME
+    try:
+        manifest = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        message = f"cannot read {path}: {error}"
+        raise InvalidRollout(message) from None
+    if not isinstance(manifest, dict):
+        message = f"{path} must be a mapping"
+        raise InvalidRollout(message)
+    app = manifest.get("app") or DEFAULT_APP
+    if not (isinstance(app, str) and app.count(":") == 1):
+        message = f"app in {path} must be module:attribute, got {app!r}"
+        raise InvalidRollout(message)
+    return EnvironmentFolder(folder, str(manifest.get("name") or folder.name), app)
