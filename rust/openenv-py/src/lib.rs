@@ -11,15 +11,27 @@
 
 use pyo3::prelude::*;
 
+mod client;
+mod clock;
+mod decoder;
+mod entropy;
 mod errors;
 mod json;
+mod outcome;
+mod payload;
 mod reply;
 mod request;
 
 #[pymodule]
 mod _rust {
     #[pymodule_export]
+    use crate::client::ClientEndpoint;
+    #[pymodule_export]
+    use crate::decoder::Decoder;
+    #[pymodule_export]
     use crate::json::{json_decode, json_encode};
+    #[pymodule_export]
+    use crate::payload::Raw;
     #[pymodule_export]
     use crate::reply::{error_reply, mcp_reply, observation_reply, state_reply};
     #[pymodule_export]

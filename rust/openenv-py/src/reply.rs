@@ -107,7 +107,7 @@ fn extension<'py>(
     given: Ext<'_, 'py>,
     lossy: &[Lossy],
 ) -> PyResult<Option<Bound<'py, PyDict>>> {
-    let ext = given.map_or_else(|| Ok(PyDict::new(py)), |given| given.copy())?;
+    let ext = given.map_or_else(|| Ok(PyDict::new(py)), PyDictMethods::copy)?;
     if !lossy.is_empty() {
         let entries = lossy.iter().map(|entry| nonfinite_entry(py, entry));
         ext.set_item("nonfinite", PyList::new(py, entries.collect::<PyResult<Vec<_>>>()?)?)?;

@@ -11,40 +11,11 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBool, PyBytes, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple};
 use pyo3::{ffi, intern};
 
+use super::path::{Failure, Lossy, Segment, raise, refused, within};
 use super::scalar::{write_code_unit, write_escaped, write_float, write_int, write_string};
-use crate::errors::EncodeError;
 
 /// Values may nest this deep. Precedent: pydantic-core and jiter stop at 200 too.
 const MAX_DEPTH: usize = 200;
-
-/// One step of a path into the value: `.key` or `[3]`.
-#[derive(Clone, Debug)]
-pub(crate) enum Segment {
-    Index(usize),
-    Key(String),
-}
-
-/// A float that JSON cannot say, and where it stood.
-#[derive(Debug)]
-pub(crate) struct Lossy {
-    pub(crate) path: Vec<Segment>,
-    pub(crate) value: f64,
-}
-
-/// Why a value could not be encoded.
-#[derive(Debug)]
-pub(crate) enum Failure {
-    /// No JSON form, nesting too deep, …: becomes `EncodeError` with the path.
-    Refused { path: Vec<Segment>, what: String },
-    /// Foreign code raised.
-    Raised(PyErr),
-}
-
-impl From<PyErr> for Failure {
-    fn from(error: PyErr) -> Self {
-        Self::Raised(error)
-    }
-}
 
 /// Writes values into `out`.
 #[derive(Debug)]
@@ -312,6 +283,11 @@ impl<'a> Encoder<'a> {
 /// Encodes a whole value; the function of that name in `openenv._rust`.
 #[pyfunction]
 pub(crate) fn json_encode<'py>(value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyBytes>> {
+    json_encode_bytes(value)
+}
+
+/// The same for callers in Rust.
+pub(crate) fn json_encode_bytes<'py>(value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyBytes>> {
     let mut out = Vec::with_capacity(256);
     Encoder::new(&mut out).encode(value, "data")?;
     Ok(PyBytes::new(value.py(), &out))
@@ -386,36 +362,4 @@ fn type_name(value: &Bound<'_, PyAny>) -> String {
 
 fn shown(key: &Bound<'_, PyAny>) -> String {
     key.str().map_or_else(|_| "?".to_owned(), |text| text.to_string_lossy().into_owned())
-}
-
-fn refused(what: String) -> Failure {
-    Failure::Refused { path: Vec::new(), what }
-}
-
-fn within(failure: Failure, segment: impl FnOnce() -> Segment) -> Failure {
-    match failure {
-        Failure::Refused { mut path, what } => {
-            path.push(segment());
-            Failure::Refused { path, what }
-        }
-        raised @ Failure::Raised(_) => raised,
-    }
-}
-
-/// The path was collected innermost first.
-fn raise(failure: Failure, root: &str) -> PyErr {
-    match failure {
-        Failure::Raised(error) => error,
-        Failure::Refused { path, what } => {
-            let mut text = root.to_owned();
-            for segment in path.iter().rev() {
-                match segment {
-                    Segment::Index(index) => text.push_str(&format!("[{index}]")),
-                    Segment::Key(key) if text.is_empty() => text.push_str(key),
-                    Segment::Key(key) => text.push_str(&format!(".{key}")),
-                }
-            }
-            EncodeError::new_err((text, what))
-        }
-    }
 }

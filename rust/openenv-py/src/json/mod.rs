@@ -2,7 +2,9 @@
 
 mod decode;
 mod encode;
+mod path;
 mod scalar;
 
 pub(crate) use decode::{decode, has_marker, json_decode, restore};
-pub(crate) use encode::{Encoder, Lossy, Segment, json_encode};
+pub(crate) use encode::{Encoder, json_encode, json_encode_bytes};
+pub(crate) use path::{Lossy, Segment};

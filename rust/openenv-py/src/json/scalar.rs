@@ -1,24 +1,5 @@
 //! Strings and numbers in JSON's spelling.
 
-/// What each byte needs inside a JSON string: 0 nothing, `u` a `\u00XX`, else the letter after
-/// the backslash.
-const ESCAPE: [u8; 256] = {
-    let mut table = [0_u8; 256];
-    let mut byte = 0;
-    while byte < 0x20 {
-        table[byte] = b'u';
-        byte += 1;
-    }
-    table[0x08] = b'b';
-    table[0x09] = b't';
-    table[0x0a] = b'n';
-    table[0x0c] = b'f';
-    table[0x0d] = b'r';
-    table[b'"' as usize] = b'"';
-    table[b'\\' as usize] = b'\\';
-    table
-};
-
 const HEX: &[u8; 16] = b"0123456789abcdef";
 
 /// Appends `text` as a JSON string. Non-ASCII stays as it is (`ensure_ascii=False`).
@@ -31,14 +12,13 @@ pub(super) fn write_string(text: &str, out: &mut Vec<u8>) {
 
 /// Appends the inside of a JSON string: runs that need no escape are copied whole.
 pub(super) fn write_escaped(mut rest: &[u8], out: &mut Vec<u8>) {
-    while let Some(length) = rest.iter().position(|byte| escape_of(*byte) != 0) {
-        let (plain, tail) = rest.split_at(length);
+    loop {
+        let (plain, tail) = rest.split_at(plain_prefix(rest));
         out.extend_from_slice(plain);
         let Some((byte, tail)) = tail.split_first() else { return };
         write_escape(*byte, out);
         rest = tail;
     }
-    out.extend_from_slice(rest);
 }
 
 /// Appends one UTF-16 code unit as `\uXXXX`.
@@ -58,15 +38,31 @@ pub(super) fn write_int(value: i64, out: &mut Vec<u8>) {
     out.extend_from_slice(itoa::Buffer::new().format(value).as_bytes());
 }
 
-fn escape_of(byte: u8) -> u8 {
-    ESCAPE.get(usize::from(byte)).copied().unwrap_or(0)
+/// How many bytes need no escape. Whole blocks are looked at without branches, which compiles to
+/// vector instructions.
+fn plain_prefix(text: &[u8]) -> usize {
+    let is_plain =
+        |block: &&[u8]| !block.iter().fold(false, |found, byte| found | needs_escape(*byte));
+    let plain_blocks = text.chunks_exact(16).take_while(is_plain).count();
+    let (plain, rest) = text.split_at(plain_blocks * 16);
+    plain.len() + rest.iter().position(|byte| needs_escape(*byte)).unwrap_or(rest.len())
+}
+
+const fn needs_escape(byte: u8) -> bool {
+    byte < 0x20 || byte == b'"' || byte == b'\\'
 }
 
 fn write_escape(byte: u8, out: &mut Vec<u8>) {
-    match escape_of(byte) {
-        b'u' => write_code_unit(u16::from(byte), out),
-        letter => out.extend_from_slice(&[b'\\', letter]),
-    }
+    let letter = match byte {
+        0x08 => b'b',
+        0x09 => b't',
+        0x0a => b'n',
+        0x0c => b'f',
+        0x0d => b'r',
+        b'"' | b'\\' => byte,
+        _ => return write_code_unit(u16::from(byte), out),
+    };
+    out.extend_from_slice(&[b'\\', letter]);
 }
 
 fn hex_digit(value: u16) -> u8 {

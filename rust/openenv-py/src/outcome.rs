@@ -1,0 +1,38 @@
+//! What a caller gets: its future's result, or why there is none.
+
+use openenv_endpoint::{Cause, HandshakeError};
+use pyo3::intern;
+use pyo3::prelude::*;
+
+use crate::decoder::server_error;
+use crate::errors::ConnectFailed;
+use crate::json::decode;
+
+/// A future that was cancelled meanwhile stays as it is.
+pub(crate) fn resolve(
+    future: &Bound<'_, PyAny>,
+    result: PyResult<Bound<'_, PyAny>>,
+) -> PyResult<()> {
+    let py = future.py();
+    let set = match result {
+        Ok(value) => future.call_method1(intern!(py, "set_result"), (value,)),
+        Err(error) => future.call_method1(intern!(py, "set_exception"), (error.into_value(py),)),
+    };
+    match set {
+        Ok(_) => Ok(()),
+        Err(_) if future.call_method0(intern!(py, "done"))?.is_truthy()? => Ok(()),
+        Err(error) => Err(error),
+    }
+}
+
+pub(crate) fn refusal_error(py: Python<'_>, text: &[u8]) -> PyResult<PyErr> {
+    Ok(server_error(&decode(py, text)?.get_item(intern!(py, "data"))?))
+}
+
+pub(crate) fn connect_failed(cause: &Cause) -> PyErr {
+    let status = match cause {
+        Cause::Handshake(HandshakeError::Refused { status, .. }) => Some(*status),
+        _ => None,
+    };
+    ConnectFailed::new_err((cause.to_string(), None::<String>, status))
+}
