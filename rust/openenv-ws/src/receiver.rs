@@ -22,7 +22,7 @@ use crate::{
     utf8::Utf8Stream,
 };
 
-/// Room in bytes that a header alone may claim before any payload has arrived.
+/// Room in bytes that a message may claim at its first bytes, whatever its header declares.
 const FIRST_RESERVE_BYTES: usize = 64 << 10;
 
 /// What the peer said.
@@ -197,8 +197,13 @@ impl Receiver {
             return Ok(Turn::Starved);
         };
         let piece = take(input, *remaining_bytes);
-        let room = if header.is_final { *remaining_bytes } else { self.max_message_bytes };
-        assembly.reserve(piece.len(), room, self.max_message_bytes);
+        // A final frame says how long the message will be; others may be followed by anything.
+        let (least, most) = if header.is_final {
+            (FIRST_RESERVE_BYTES, assembly.payload.len().saturating_add(*remaining_bytes))
+        } else {
+            (0, self.max_message_bytes)
+        };
+        assembly.reserve(piece.len(), least, most);
         assembly.append(piece, header.key, *received_bytes)?;
         *received_bytes += piece.len();
         *remaining_bytes -= piece.len();
@@ -238,17 +243,14 @@ impl Assembly {
         Self { kind, payload: Vec::new(), utf8: Utf8Stream::default() }
     }
 
-    /// Makes room for `piece_bytes` more, doubling, but never for more than the frame (or the
-    /// limit) can still bring; the first reserve is small whatever the header declares.
-    fn reserve(&mut self, piece_bytes: usize, frame_bytes: usize, max_message_bytes: usize) {
+    /// Makes room for `piece_bytes` more, doubling, so that the message has room for `least` to
+    /// `most` bytes in all.
+    fn reserve(&mut self, piece_bytes: usize, least: usize, most: usize) {
         let needed = self.payload.len().saturating_add(piece_bytes);
-        if needed <= self.payload.capacity() {
-            return;
+        if needed > self.payload.capacity() {
+            let target = needed.saturating_mul(2).max(least).min(most).max(needed);
+            self.payload.reserve_exact(target.saturating_sub(self.payload.len()));
         }
-        let most = self.payload.len().saturating_add(frame_bytes).min(max_message_bytes);
-        let doubled = needed.saturating_mul(2).max(FIRST_RESERVE_BYTES).min(most);
-        let target = doubled.max(needed);
-        self.payload.reserve_exact(target.saturating_sub(self.payload.len()));
     }
 
     fn append(&mut self, piece: &[u8], key: Option<[u8; 4]>, offset: usize) -> Result<(), Error> {

@@ -1,0 +1,9 @@
+//! The crate from outside, as its callers see it.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot build its input must fail")]
+
+mod connection;
+mod errors;
+mod handshake;
+mod properties;
+mod support;
