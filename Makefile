@@ -19,7 +19,8 @@ export OPENENV_UPSTREAM_PYTHON ?= $(UPSTREAM)/bin/python
 
 BIN := $(VENV)/bin
 STAMPS := $(VENV)/stamps
-WHEEL = $(abspath $(wildcard $(DIST)/openenv-*.whl))
+# Asked in the recipe: what make itself lists is from before the build.
+WHEEL := $$(ls $(abspath $(DIST))/openenv-*.whl)
 RUST_SOURCES := Cargo.toml Cargo.lock $(shell find rust -name target -prune -o \( -name '*.rs' -o -name Cargo.toml \) -print)
 PYTHON_SOURCES := pyproject.toml README.md LICENSE $(shell find python \( -name '*.py' -o -name '*.pyi' -o -name py.typed \) -print)
 
@@ -122,7 +123,7 @@ $(STAMPS)/installed: $(STAMPS)/wheel
 
 $(STAMPS)/dependencies: pyproject.toml $(STAMPS)/installed
 	@if [ ! -e $@ ] || [ pyproject.toml -nt $@ ]; then \
-		set -x; $(BIN)/python -m pip install --quiet "openenv[dev] @ file://$$(ls $(abspath $(DIST))/openenv-*.whl)"; \
+		set -x; $(BIN)/python -m pip install --quiet "openenv[dev] @ file://$(WHEEL)"; \
 	fi
 	@touch $@
 

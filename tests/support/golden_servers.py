@@ -19,7 +19,7 @@ class GoldenServers:
 
     def __init__(self, python: str) -> None:
         self._python = python
-        self._running: dict[str, tuple[ChildProcess, int]] = {}
+        self._running: dict[str, ChildProcess] = {}
 
     def __enter__(self) -> Self:
         return self
@@ -30,15 +30,15 @@ class GoldenServers:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        for child, _ in self._running.values():
+        for child in self._running.values():
             child.stop()
 
     def port(self, app: str) -> int:
         """The port of the server of `app`, started if it is not running yet."""
         if app not in self._running:
-            child = ChildProcess([self._python, str(GOLDEN / "serve.py"), app])
-            self._running[app] = (child, child.wait_for_port())
-        return self._running[app][1]
+            command = [self._python, str(GOLDEN / "serve.py"), app]
+            self._running[app] = ChildProcess(command)
+        return self._running[app].wait_for_port()
 
     def replayer(self, app: str) -> Replayer:
         """A replayer for the server of `app`."""
@@ -46,4 +46,4 @@ class GoldenServers:
 
     def log(self, app: str) -> str:
         """What the server of `app` has written, tracebacks included."""
-        return self._running[app][0].output()
+        return self._running[app].output()

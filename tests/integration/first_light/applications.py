@@ -81,9 +81,8 @@ class SlowEnvironment(QuickEnvironment):
     step_s = LONG_STEP_S
 
 
-def make(name: str) -> FastAPI:
-    """Build the application `name`."""
-    environment = {"quick": QuickEnvironment, "slow": SlowEnvironment}[name]
+def make(environment: type[QuickEnvironment]) -> FastAPI:
+    """Serve `environment` and the count of open ones."""
     app = create_app(environment, Move, Seen, max_concurrent_envs=SESSIONS)
 
     @app.get("/environments")
@@ -91,3 +90,7 @@ def make(name: str) -> FastAPI:
         return OPEN.value
 
     return app
+
+
+quick = make(QuickEnvironment)
+slow = make(SlowEnvironment)

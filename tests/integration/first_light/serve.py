@@ -1,17 +1,20 @@
-"""Serve one application of first light: `python serve.py NAME` prints `PORT <n>`."""
+"""Serve an application: `python serve.py MODULE:NAME [FOLDER]` prints `PORT <n>`."""
 
 from __future__ import annotations
 
 import sys
-
-from applications import make
+from importlib import import_module
 
 from openenv.core.env_server import serve
 
+
+def tell(port: int) -> None:
+    """Tell the test which port the system chose."""
+    print(f"PORT {port}", flush=True)  # noqa: T201 - the protocol with the test
+
+
 if __name__ == "__main__":
-    serve(
-        make(sys.argv[1]),
-        host="127.0.0.1",
-        port=0,
-        on_ready=lambda port: print(f"PORT {port}", flush=True),  # noqa: T201 - told
-    )
+    sys.path[:0] = sys.argv[2:]
+    module, _, name = sys.argv[1].partition(":")
+    application = getattr(import_module(module), name)
+    serve(application, host="127.0.0.1", port=0, on_ready=tell)

@@ -22,7 +22,8 @@ MAX_FREE_S = 5.0
 
 
 def serve(name: str) -> ChildProcess:
-    return ChildProcess([sys.executable, str(HERE / "serve.py"), name])
+    application = f"applications:{name}"
+    return ChildProcess([sys.executable, str(HERE / "serve.py"), application])
 
 
 def hold(port: int, sessions: int, rounds: int) -> ChildProcess:
