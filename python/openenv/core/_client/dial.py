@@ -1,0 +1,180 @@
+"""Where to: the rules that make one WebSocket address of what a user wrote.
+
+``http`` and ``ws`` are plain, ``https`` and ``wss`` are TLS, a bare host is plain.
+Blanks around the URL and trailing slashes are dropped, a path prefix and the query
+are kept, a fragment is not, and ``/ws`` is added to the path unless it ends so.
+The process environment is neither read nor changed.
+"""
+
+from __future__ import annotations
+
+import base64
+import functools
+import ipaddress
+import ssl
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+from urllib.parse import SplitResult, quote, unquote, urlsplit
+
+if TYPE_CHECKING:
+    import asyncio
+    from collections.abc import Callable
+
+_PORTS: Final = {"ws": 80, "wss": 443}
+_SCHEMES: Final = {"http": "ws", "ws": "ws", "https": "wss", "wss": "wss"}
+_PATH_SAFE: Final = "/:@!$&'()*+,;=~%-._"  # RFC 3986 §3.3, and what is quoted already
+_QUERY_SAFE: Final = _PATH_SAFE + "?"
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Say where a server listens and what the upgrade asks it for.
+
+    ``authority`` is the ``Host`` header's value, ``target`` the request target
+    (path and query), ``authorization`` the header for credentials in the URL.
+    """
+
+    secure: bool
+    host: str
+    port: int
+    authority: str
+    target: str
+    authorization: str | None = None
+
+    @property
+    def url(self) -> str:
+        """Return the URL for people to read; credentials are left out."""
+        scheme = "wss" if self.secure else "ws"
+        return f"{scheme}://{self.authority}{self.target}"
+
+
+def parse_address(url: str) -> Address:
+    """Make an address of a base URL in any form the module describes.
+
+    Args:
+        url: Such as ``https://host/prefix?token=x``, ``host:8000``, ``ws://[::1]:1``.
+
+    Raises:
+        ValueError: No host, an unknown scheme or an impossible port; caller's fault.
+    """
+    parts = urlsplit(to_ws_url(url))
+    if not parts.hostname:
+        msg = f"no host in URL {url!r}"
+        raise ValueError(msg)
+    port = _port(parts, url)
+    host = _ascii_host(parts.hostname, url)
+    shown = f"[{host}]" if ":" in host else host
+    return Address(
+        secure=parts.scheme == "wss",
+        host=host,
+        port=port,
+        authority=shown if port == _PORTS[parts.scheme] else f"{shown}:{port}",
+        target=_target(parts),
+        authorization=_authorization(parts),
+    )
+
+
+def to_ws_url(url: str) -> str:
+    """Map the scheme of a base URL to ``ws`` or ``wss``; all else stays.
+
+    Raises:
+        ValueError: The URL is blank or its scheme is neither HTTP nor WebSocket.
+    """
+    text = url.strip()
+    scheme, separator, rest = text.partition("://")
+    if not separator:
+        scheme, rest = "ws", text
+    if not rest:
+        msg = f"no host in URL {url!r}"
+        raise ValueError(msg)
+    mapped = _SCHEMES.get(scheme.lower())
+    if mapped is None:
+        msg = f"unknown scheme {scheme!r} in URL {url!r}; use http, https, ws or wss"
+        raise ValueError(msg)
+    return f"{mapped}://{rest}"
+
+
+def with_ws_path(url: str) -> str:
+    """Return the WebSocket form of a base URL, its path ending in ``/ws``."""
+    parts = urlsplit(to_ws_url(url))
+    return parts._replace(path=_ws_path(parts.path), fragment="").geturl()
+
+
+def is_loopback(host: str) -> bool:
+    """Tell whether a host names this machine only: ``localhost``, 127/8 or ``::1``."""
+    name = host.strip("[]").rstrip(".").lower()
+    if name == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(name).is_loopback
+    except ValueError:
+        return False
+
+
+async def open_transport(
+    loop: asyncio.AbstractEventLoop,
+    address: Address,
+    protocol_factory: Callable[[], asyncio.Protocol],
+) -> None:
+    """Resolve, connect and, where the address says so, do the TLS handshake.
+
+    Args:
+        loop: The running loop, which the transport will belong to.
+        address: Where to.
+        protocol_factory: Makes the protocol; it gets ``connection_made``.
+
+    Raises:
+        OSError: DNS, TCP or TLS failed (``ssl.SSLError`` is one).
+    """
+    await loop.create_connection(
+        protocol_factory,
+        address.host,
+        address.port,
+        ssl=_tls_context() if address.secure else None,
+        server_hostname=address.host if address.secure else None,
+    )
+
+
+@functools.cache
+def _tls_context() -> ssl.SSLContext:
+    context = ssl.create_default_context()
+    # Some balancers speak HTTP/2 unless told; RFC 6455 needs HTTP/1.1.
+    context.set_alpn_protocols(["http/1.1"])
+    return context
+
+
+def _port(parts: SplitResult, url: str) -> int:
+    try:
+        port = parts.port
+    except ValueError as exc:
+        msg = f"impossible port in URL {url!r}"
+        raise ValueError(msg) from exc
+    return _PORTS[parts.scheme] if port is None else port
+
+
+def _ascii_host(hostname: str, url: str) -> str:
+    host = unquote(hostname)
+    if host.isascii():
+        return host
+    try:
+        return host.encode("idna").decode("ascii")
+    except UnicodeError as exc:
+        msg = f"impossible host in URL {url!r}"
+        raise ValueError(msg) from exc
+
+
+def _target(parts: SplitResult) -> str:
+    path = quote(_ws_path(parts.path), safe=_PATH_SAFE)
+    return f"{path}?{quote(parts.query, safe=_QUERY_SAFE)}" if parts.query else path
+
+
+def _ws_path(path: str) -> str:
+    trimmed = path.rstrip("/")
+    return trimmed if trimmed.endswith("/ws") else f"{trimmed}/ws"
+
+
+def _authorization(parts: SplitResult) -> str | None:
+    if parts.username is None:
+        return None
+    pair = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
+    return "Basic " + base64.b64encode(pair.encode()).decode("ascii")

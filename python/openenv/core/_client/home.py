@@ -1,0 +1,133 @@
+"""On which event loop a client lives, for callers that await and callers that block.
+
+A connection belongs to the loop that opened it. A client that has none yet, or
+whose loop has ended, moves to where it is used next: to the running loop of an
+awaiting caller, to the process's I/O loop for a blocking one. While its loop serves
+calls it stays there, and calls from elsewhere are handed over, so a client may be
+shared by sync and async code and by threads.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import threading
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+from openenv.core._client.io_thread import io_loop, is_alive, run_on
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine
+
+    from openenv.core._client.link import Call, Link
+
+_ResultT = TypeVar("_ResultT")
+_LOOP_ENDED: Final = "the event loop that its connection belonged to has ended"
+
+
+class Home:
+    """Own one client's link, and bring calls to the loop it lives on.
+
+    Args:
+        link: A new link.
+    """
+
+    def __init__(self, link: Link) -> None:
+        self.link = link
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._pid = os.getpid()
+        self._lock = threading.Lock()
+
+    async def perform(self, call: Call) -> Any:
+        """Make a call from a coroutine; errors as `Link.perform`."""
+        loop = asyncio.get_running_loop()
+        if loop is self._loop or self._settle(loop) is loop:
+            return await self.link.perform(call)
+        return await self._hand_over(self.link.perform(call))
+
+    def perform_blocking(self, call: Call) -> Any:
+        """Make a call from code that may block; errors as `Link.perform`."""
+        return self.run_blocking(self.link.perform, call)
+
+    async def run(
+        self, method: Callable[[], Coroutine[Any, Any, _ResultT]]
+    ) -> _ResultT:
+        """Run one of the link's coroutine methods where the link lives."""
+        loop = asyncio.get_running_loop()
+        if self._settle(loop) is loop:
+            return await method()
+        return await self._hand_over(method())
+
+    def run_blocking(
+        self, method: Callable[..., Coroutine[Any, Any, _ResultT]], *args: object
+    ) -> _ResultT:
+        """Run a coroutine function where the link lives, and block for its result.
+
+        Raises:
+            RuntimeError: That is the loop which runs in this very thread.
+        """
+        return run_on(self._settle(None), method(*args))
+
+    def refuse_own_loop(self) -> None:
+        """Refuse to block the very loop that has to serve the call.
+
+        Raises:
+            RuntimeError: The link's connection belongs to this thread's running loop.
+        """
+        running = asyncio._get_running_loop()  # noqa: SLF001 - public, and cannot raise
+        if running is not None and running is self._loop and self.link.is_in_use:
+            raise RuntimeError(
+                "the client is connected on the event loop that runs in this thread, so "
+                "a blocking call would never end; await the client's method instead"
+            )
+
+    def is_connected(self) -> bool:
+        """Tell whether the link has a connection on a loop that serves calls."""
+        with self._lock:
+            loop = self._loop
+            if loop is None or not is_alive(loop, self._pid):
+                self._leave()
+            return self.link.is_in_use
+
+    def abort_soon(self) -> bool:
+        """Cut an open connection off from any thread; tell whether there was one."""
+        connection, loop = self.link.connection, self._loop
+        if connection is None or connection.is_lost or loop is None:
+            return False
+        if is_alive(loop, self._pid):
+            loop.call_soon_threadsafe(connection.abort)
+        return True
+
+    def _settle(
+        self, wanted: asyncio.AbstractEventLoop | None
+    ) -> asyncio.AbstractEventLoop:
+        with self._lock:
+            loop = self._loop
+            if loop is wanted and loop is not None:
+                return loop
+            if loop is not None and self.link.is_in_use and is_alive(loop, self._pid):
+                return loop
+            home = io_loop() if wanted is None else wanted
+            if home is not loop:
+                self._leave()
+                self._loop, self._pid = home, os.getpid()
+            return home
+
+    def _leave(self) -> None:
+        connection, loop = self.link.connection, self._loop
+        self.link.leave_loop(_LOOP_ENDED)
+        self._loop = None
+        if connection is None or loop is None or self._pid != os.getpid():
+            return
+        if not loop.is_closed():
+            # The loop stands still; should it run again, it finds this to do.
+            loop.call_soon_threadsafe(connection.abort)
+
+    async def _hand_over(self, coroutine: Coroutine[Any, Any, _ResultT]) -> _ResultT:
+        loop = self._loop
+        if loop is None:
+            coroutine.close()
+            raise RuntimeError(_LOOP_ENDED)
+        return await asyncio.wrap_future(
+            asyncio.run_coroutine_threadsafe(coroutine, loop)
+        )

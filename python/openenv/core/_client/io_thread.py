@@ -1,0 +1,145 @@
+"""The process's one background event loop, for callers that block.
+
+The thread is named ``openenv-io``, is started by the first blocking call and serves
+all clients of the process until it exits: connections stay alive, and pings are
+answered, while callers compute for minutes. It runs uvloop where that is installed.
+No event-loop policy and no signal handler is installed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import atexit
+import importlib.util
+import os
+import threading
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Coroutine
+
+_ResultT = TypeVar("_ResultT")
+
+THREAD_NAME: Final = "openenv-io"
+_EXIT_PATIENCE_S: Final = 2.0
+
+
+class IoThread:
+    """Own one daemon thread with one running loop."""
+
+    def __init__(self) -> None:
+        self.loop = _new_loop()
+        ready = threading.Event()
+        self._thread = threading.Thread(
+            target=self._run, args=(ready,), name=THREAD_NAME, daemon=True
+        )
+        self._thread.start()
+        ready.wait()
+
+    def _run(self, ready: threading.Event) -> None:
+        asyncio.set_event_loop(self.loop)
+        self.loop.call_soon(ready.set)
+        try:
+            self.loop.run_forever()
+            self.loop.run_until_complete(_wind_up())
+        finally:
+            self.loop.close()
+
+    def stop(self) -> None:
+        """Close the connections in order and end the thread, in bounded time."""
+        if self.loop.is_closed():
+            return
+        self.loop.call_soon_threadsafe(self.loop.stop)
+        self._thread.join(_EXIT_PATIENCE_S)
+
+
+def io_loop() -> asyncio.AbstractEventLoop:
+    """Return the background loop, started by the first call.
+
+    Raises:
+        RuntimeError: The interpreter is exiting.
+    """
+    global _io_thread  # noqa: PLW0603 - one a process is the point of the module
+    with _lock:
+        if _exiting.is_set():
+            raise RuntimeError("the interpreter is exiting, no call can be made")
+        if _io_thread is None:
+            _io_thread = IoThread()
+            atexit.register(_stop_at_exit)
+        return _io_thread.loop
+
+
+def run_on(
+    loop: asyncio.AbstractEventLoop, coroutine: Coroutine[Any, Any, _ResultT]
+) -> _ResultT:
+    """Run a coroutine on a loop of another thread and block for its result.
+
+    An exception in the waiting thread, Ctrl-C above all, cancels the coroutine and
+    goes on at once; the client stays usable.
+
+    Raises:
+        RuntimeError: Called on the loop itself, where blocking would never end.
+    """
+    try:
+        running = asyncio.get_running_loop()
+    except RuntimeError:
+        running = None
+    if running is loop:
+        coroutine.close()
+        raise RuntimeError(
+            "a blocking call was made on the event loop that has to serve it; "
+            "await the client's method instead"
+        )
+    future = asyncio.run_coroutine_threadsafe(coroutine, loop)
+    try:
+        return future.result()
+    except BaseException:
+        future.cancel()
+        raise
+
+
+def is_alive(loop: asyncio.AbstractEventLoop, pid: int) -> bool:
+    """Tell whether a loop can serve calls: it runs, and in this process.
+
+    Args:
+        loop: The loop.
+        pid: The process that used it last; in a forked child its thread is gone.
+    """
+    return pid == os.getpid() and loop.is_running()
+
+
+def _new_loop() -> asyncio.AbstractEventLoop:
+    if importlib.util.find_spec("uvloop") is None:
+        return asyncio.new_event_loop()
+    import uvloop  # noqa: PLC0415 - not installed on Windows
+
+    return uvloop.new_event_loop()
+
+
+async def _wind_up() -> None:
+    tasks = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in tasks:
+        task.cancel()
+    if tasks:
+        await asyncio.wait(tasks, timeout=_EXIT_PATIENCE_S / 2)
+    await asyncio.get_running_loop().shutdown_asyncgens()
+
+
+def _stop_at_exit() -> None:
+    # A daemon thread that holds Rust frames must not be cut off in finalisation.
+    _exiting.set()
+    if _io_thread is not None:
+        _io_thread.stop()
+
+
+def _forget_in_child() -> None:
+    global _io_thread, _lock  # noqa: PLW0603 - see io_loop
+    _io_thread = None
+    _lock = threading.Lock()
+
+
+_io_thread: IoThread | None = None
+_lock = threading.Lock()
+_exiting: Final = threading.Event()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_in_child)

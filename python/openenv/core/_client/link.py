@@ -1,0 +1,306 @@
+"""One client's session, and which connection carries it.
+
+In the classic protocol a connection is a session: when it goes, so does the
+environment behind it. The rules (``DEVIATIONS.md`` 7, 8, 9, 14):
+
+* Calls are served in the order in which they were made, one at a time.
+* The first call opens the connection.
+* A *begun* session (a reset was sent, or a call was answered) whose connection ends
+  is *lost*: ``step`` and ``state`` raise `SessionLost`, ``reset`` opens a new one.
+* A session that had not begun lost nothing: the next call opens a new connection.
+* ``reset`` does not wait behind a request that nobody waits for any more: it opens a
+  new connection, and the old one says goodbye in the background. A server with few
+  sessions may need a moment to notice, so a refusal is tried again until the deadline.
+* After ``close`` the link is as new.
+
+::
+
+    new ──connect──> open ──a call──> begun ──connection ends──> lost
+     ^                 └─connection ends─┐ │                       │
+     └─────────────── close ─────────────┴─┘ <────── reset ────────┘
+
+A link lives on one event loop at a time (see ``home``); all methods run there.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import warnings
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+from openenv.core._client.aio import open_connection
+from openenv.core._client.dial import parse_address
+from openenv.errors import (
+    CapacityReached,
+    ConnectionClosed,
+    FactoryFailed,
+    SessionExpired,
+    SessionFailed,
+    SessionLost,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from openenv import _rust
+    from openenv.core._client.aio import Connection
+    from openenv.core._client.provider import ClientProvider
+    from openenv.core._client.settings import Settings
+
+# A good server answers the goodbye in one round trip.
+_CLOSE_PATIENCE_S: Final = 1.0
+# How long a session that this client gave back may still count at the server.
+_GIVEN_BACK_S: Final = 1.0
+_FIRST_PAUSE_S: Final = 0.02
+_LONGEST_PAUSE_S: Final = 1.0
+_SESSION_ENDS: Final = (CapacityReached, FactoryFailed, SessionExpired, SessionFailed)
+_SERVER_WENT: Final = frozenset({1000, 1001, 1005, 1006, 1012})
+
+_ResultT = TypeVar("_ResultT")
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """Be one request to make.
+
+    ``timeout_s`` bounds the whole call, connecting included; with None the answer
+    alone is bounded, by the settings' ``message_timeout_s``. ``finish`` makes the
+    result of the decoded answer, in the caller's thread.
+    """
+
+    op: str
+    payload: object
+    decoder: _rust.Decoder
+    timeout_s: float | None = None
+    finish: Callable[[Any], Any] | None = None
+
+    def finished(self, answer: Any) -> Any:
+        """Return the caller's result for the decoded answer."""
+        return answer if self.finish is None else self.finish(answer)
+
+
+class Link:
+    """Carry one client's calls over whichever connection is right.
+
+    Args:
+        settings: The client's settings, which may change between calls.
+        provider: Started before a connection is opened, if it has to be.
+    """
+
+    def __init__(self, settings: Settings, provider: ClientProvider | None) -> None:
+        self._settings = settings
+        self._provider = provider
+        self._connection: Connection | None = None
+        self._begun = False
+        self._lost: BaseException | str | None = None
+        self._opening = asyncio.Lock()
+        self._queued = 0
+        self._given_back_until = -math.inf
+        self._told_ignored: set[str] = set()
+
+    @property
+    def connection(self) -> Connection | None:
+        """Return the connection, open or not, that carries the session."""
+        return self._connection
+
+    @property
+    def is_in_use(self) -> bool:
+        """Tell whether there is a connection, or somebody is waiting for one."""
+        return self._connection is not None or self._queued > 0
+
+    def forget(self) -> None:
+        """Be as new; for a link without a connection."""
+        self._begun, self._lost = False, None
+
+    def leave_loop(self, why: str) -> None:
+        """Forget the connection because its event loop serves no calls any more."""
+        if self._connection is not None and self._begun:
+            self._lost = why
+        self._connection = None
+        self._opening = asyncio.Lock()
+        self._queued = 0
+        self._given_back_until = -math.inf
+
+    # --- calls ----------------------------------------------------------------
+
+    async def connect(self) -> None:
+        """Open a connection unless one is open; a lost session stays lost.
+
+        Raises:
+            ConnectFailed: No connection came about.
+            CapacityReached: The server refused the session at once.
+        """
+        deadline = _now() + self._settings.connect_timeout_s
+        await self._patiently(lambda: self._in_turn(deadline, takes_lost=True))
+
+    async def perform(self, call: Call) -> Any:
+        """Make a call and return its decoded answer.
+
+        Raises:
+            SessionLost: The session is gone and this is not a reset.
+            ConnectFailed: No connection came about.
+            OpenEnvError: As `Connection.request`.
+        """
+        if call.op == "reset":
+            return await self._reset(call)
+        started = _now()
+        connection = self._connection
+        if (
+            connection is None
+            or self._queued
+            or self._lost is not None
+            or not connection.is_open
+        ):
+            deadline = self._connect_deadline(call, started)
+            connection = await self._in_turn(deadline, takes_lost=False)
+        return await self._ask(connection, call, started)
+
+    async def close(self) -> None:
+        """Give the session back; never waits for an answer that is owed."""
+        connection, self._connection = self._connection, None
+        self.forget()
+        if connection is None:
+            return
+        self._given_back_until = _now() + _GIVEN_BACK_S
+        await connection.close(0.0 if connection.owed else _CLOSE_PATIENCE_S)
+
+    # --- reset ----------------------------------------------------------------
+
+    async def _reset(self, call: Call) -> Any:
+        started = _now()
+        stale = self._connection
+        try:
+            return await self._patiently(lambda: self._reset_once(call, started))
+        except ConnectionClosed as exc:
+            # The server went before this loop could notice, and its session with
+            # it: nothing is done twice when a session that is gone is replaced.
+            fresh = self._connection is not stale or stale is None
+            if fresh or exc.code not in _SERVER_WENT:
+                raise
+        return await self._patiently(lambda: self._reset_once(call, started))
+
+    async def _reset_once(self, call: Call, started: float) -> Any:
+        self._drop_held_up(call, started)
+        connection = self._connection
+        if connection is None or self._queued or not connection.is_open:
+            deadline = self._connect_deadline(call, started)
+            connection = await self._in_turn(deadline, takes_lost=True)
+        was_lost, self._lost = self._lost, None
+        try:
+            answer = await self._ask(connection, call, started)
+        except BaseException:
+            if self._lost is None:
+                self._lost = was_lost
+            raise
+        self._tell_ignored(connection)
+        return answer
+
+    def _drop_held_up(self, call: Call, started: float) -> None:
+        connection = self._connection
+        if connection is None or not connection.owed:
+            return
+        # The session's slot may stay taken until the held-up request is done.
+        held = self._answer_deadline(call, started)
+        self._given_back_until = max(self._given_back_until, held)
+        self._connection = None
+        connection.start_close()
+
+    def _tell_ignored(self, connection: Connection) -> None:
+        names = set(connection.take_ignored()) - self._told_ignored
+        if names:
+            self._told_ignored |= names
+            warnings.warn(
+                f"the environment's reset() takes no {', '.join(sorted(names))}; "
+                "the server ignored what was given",
+                stacklevel=2,
+            )
+
+    # --- connections ----------------------------------------------------------
+
+    async def _ask(self, connection: Connection, call: Call, started: float) -> Any:
+        had_begun, self._begun = self._begun, True
+        deadline = self._answer_deadline(call, started)
+        try:
+            return await connection.request(
+                call.op, call.payload, call.decoder, deadline
+            )
+        except _SESSION_ENDS as exc:
+            self._begun = had_begun or call.op == "reset"
+            self._end(connection, exc)
+            raise
+
+    async def _in_turn(self, deadline: float, *, takes_lost: bool) -> Connection:
+        self._queued += 1
+        try:
+            async with self._opening:
+                return await self._usable(deadline, takes_lost=takes_lost)
+        finally:
+            self._queued -= 1
+
+    async def _usable(self, deadline: float, *, takes_lost: bool) -> Connection:
+        connection = self._connection
+        if connection is not None and not connection.is_open:
+            self._end(connection, connection.refusal)
+        if self._lost is not None and not takes_lost:
+            cause = self._lost if isinstance(self._lost, BaseException) else None
+            raise SessionLost(str(self._lost)) from cause
+        if self._connection is None:
+            self._connection = await self._open(deadline)
+        return self._connection
+
+    async def _open(self, deadline: float) -> Connection:
+        settings, provider = self._settings, self._provider
+        started = _now()
+        if provider is not None:
+            await provider.start()
+        # What the provider took for its start is not the connection's.
+        deadline += _now() - started
+        try:
+            return await open_connection(
+                parse_address(settings.ws_url or ""), settings, deadline
+            )
+        except BaseException:
+            if provider is not None:
+                await provider.stop_if_owned()
+            raise
+
+    def _end(self, connection: Connection, cause: BaseException | None) -> None:
+        if self._connection is connection:
+            self._connection = None
+            if self._begun and self._lost is None:
+                self._lost = cause or "the connection ended"
+        connection.start_close()
+
+    async def _patiently(self, attempt: Callable[[], Awaitable[_ResultT]]) -> _ResultT:
+        pause_s = _FIRST_PAUSE_S
+        while True:
+            try:
+                return await attempt()
+            except CapacityReached:
+                # Only a slot of our own is waited for, never another client's.
+                if _now() + pause_s > self._given_back_until:
+                    raise
+            self._queued += 1
+            try:
+                await asyncio.sleep(pause_s)
+            finally:
+                self._queued -= 1
+            pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
+
+    def _connect_deadline(self, call: Call, started: float) -> float:
+        deadline = started + self._settings.connect_timeout_s
+        if call.timeout_s is None:
+            return deadline
+        return min(deadline, started + call.timeout_s)
+
+    def _answer_deadline(self, call: Call, started: float) -> float:
+        if call.timeout_s is not None:
+            return started + call.timeout_s
+        timeout_s = self._settings.message_timeout_s
+        return math.inf if timeout_s is None else _now() + timeout_s
+
+
+def _now() -> float:
+    return asyncio.get_running_loop().time()

@@ -1,0 +1,135 @@
+"""A container or process that a client starts at connect and stops at close.
+
+Providers block (they pull images and poll health), so they run on a thread. A
+container provider has ``start_container``, ``wait_for_ready(url)`` and
+``stop_container``; a runtime provider has ``start``, ``wait_for_ready()``, ``stop``.
+
+::
+
+    stopped ──start──> running ──stop──> stopped
+                          └─stop fails─> pending ──stop again──> stopped
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
+
+from openenv.core._client.dial import with_ws_path
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from openenv.core._client.settings import Settings
+
+_ResultT = TypeVar("_ResultT")
+
+
+class ClientProvider:
+    """Hold the provider of one client, and whether it runs.
+
+    Args:
+        provider: Any object with the methods the module names.
+        settings: The client's; if it has no URL, the provider says it.
+    """
+
+    def __init__(self, provider: Any, settings: Settings) -> None:
+        self.provider = provider
+        self._settings = settings
+        self._owns_url = settings.base_url is None
+        # With a URL given, somebody has started the provider for this client.
+        self._state: Literal["pending", "running", "stopped"] = (
+            "stopped" if self._owns_url else "running"
+        )
+
+    async def start(self) -> None:
+        """Start it where that is this client's job, and set the client's URL.
+
+        Raises:
+            RuntimeError: It could not be stopped and its URL was given by the caller.
+            TypeError: The object is no provider.
+            ValueError: It needs arguments that a client cannot know.
+        """
+        if self._state == "pending":
+            if not self._owns_url:
+                raise RuntimeError(
+                    "the provider could not be stopped; stop it before connecting again"
+                )
+            await self.stop()
+        if self._owns_url and self._state == "stopped":
+            self._state = "running"
+            try:
+                url = await _in_thread(lambda: _start(self.provider))
+            except BaseException:
+                await self.stop()
+                raise
+            self._settings.base_url = url.rstrip("/")
+            self._settings.ws_url = with_ws_path(url)
+
+    async def stop(self) -> None:
+        """Stop it once; if that fails, the next start or stop tries again."""
+        if self._state == "stopped":
+            return
+        self._state = "pending"
+        await _in_thread(lambda: _stop(self.provider))
+        self._state = "stopped"
+        if self._owns_url:
+            self._settings.base_url = self._settings.ws_url = None
+
+    async def stop_if_owned(self) -> None:
+        """Stop it after a failed connection, if it was started for that."""
+        if self._owns_url:
+            await self.stop()
+
+
+def _start(provider: Any) -> str:
+    if hasattr(provider, "start_container"):
+        _refuse_required_arguments(provider)
+        url = str(provider.start_container())
+        provider.wait_for_ready(url)
+        return url
+    if hasattr(provider, "start"):
+        url = str(provider.start())
+        provider.wait_for_ready()
+        return url
+    msg = (
+        f"{type(provider).__name__} is no provider: it has neither start_container() "
+        "nor start()"
+    )
+    raise TypeError(msg)
+
+
+def _refuse_required_arguments(provider: Any) -> None:
+    parameters = inspect.signature(provider.start_container).parameters.values()
+    required = [
+        parameter.name
+        for parameter in parameters
+        if parameter.default is parameter.empty
+        and parameter.kind not in {parameter.VAR_KEYWORD, parameter.VAR_POSITIONAL}
+    ]
+    if required:
+        name = type(provider).__name__
+        msg = (
+            f"{name}.start_container() needs {', '.join(required)}; start it yourself "
+            "and give the client base_url as well"
+        )
+        raise ValueError(msg)
+
+
+def _stop(provider: Any) -> None:
+    if hasattr(provider, "stop_container"):
+        provider.stop_container()
+    elif hasattr(provider, "stop"):
+        provider.stop()
+
+
+async def _in_thread(function: Callable[[], _ResultT]) -> _ResultT:
+    # A thread cannot be cancelled: what it started must be known before going on.
+    task = asyncio.ensure_future(asyncio.to_thread(function))
+    try:
+        return await asyncio.shield(task)
+    except asyncio.CancelledError:
+        if not task.cancelled():
+            await asyncio.wait((task,))
+        raise

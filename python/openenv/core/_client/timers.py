@@ -1,0 +1,142 @@
+"""One timer for all connections of an event loop.
+
+Each connection says when it wants to be ticked next; the earliest of all arms one
+``call_later``. A heap entry may be out of date (its connection's deadline moved
+later, or the connection is closed): then popping it costs one comparison, which is
+cheaper than taking entries out, since most deadlines are never reached.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import heapq
+import itertools
+import math
+import threading
+import weakref
+from typing import TYPE_CHECKING, Final, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator
+
+# A timer that fires this late means that the loop was blocked. Answers and pongs may
+# lie unread in the sockets; they are read before anybody is told that time is over.
+_BLOCKED_S: Final = 0.25
+_READ_FIRST_S: Final = 0.02
+_LEAVE_S: Final = 0.5  # what `asyncio.run` may be held up by a peer that is silent
+
+
+class Timed(Protocol):
+    """Be something that wants to be called at a time."""
+
+    due: float
+    """Loop-clock seconds of the entry that stands for it; infinity without one."""
+
+    def tick(self, now: float) -> float:
+        """Run what is due; return the next time, infinity for never."""
+
+    def leave(self) -> asyncio.Future[None]:
+        """Begin to close, since the loop is about to end; done when closed."""
+
+    def abort(self) -> None:
+        """Close at once."""
+
+
+class LoopTimers:
+    """Hold the deadlines of one loop's connections; use it on that loop only."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        self._heap: list[tuple[float, int, Timed]] = []
+        self._serial = itertools.count()
+        self._handle: asyncio.TimerHandle | None = None
+        self._armed = math.inf
+        self._members: weakref.WeakSet[Timed] = weakref.WeakSet()
+        self._watch = self._until_loop_ends()
+        # The first step registers the generator with the loop, which closes it in
+        # `shutdown_asyncgens`: the one hook that `asyncio.run` has for its end.
+        with contextlib.suppress(StopIteration):
+            self._watch.__anext__().send(None)
+
+    def add(self, member: Timed) -> None:
+        """Take care of a connection when the loop ends."""
+        self._members.add(member)
+
+    def arm(self, member: Timed, when: float) -> None:
+        """See to it that the connection is ticked at a time, or earlier.
+
+        Args:
+            member: The connection.
+            when: Loop-clock seconds; ignored unless earlier than ``member.due``.
+        """
+        if when >= member.due:
+            return
+        member.due = when
+        heapq.heappush(self._heap, (when, next(self._serial), member))
+        if when < self._armed:
+            self._set_handle(when)
+
+    def _set_handle(self, when: float) -> None:
+        if self._handle is not None:
+            self._handle.cancel()
+        self._armed = when
+        self._handle = self._loop.call_at(when, self._fire)
+
+    def _fire(self) -> None:
+        now = self._loop.time()
+        if now - self._armed > _BLOCKED_S:
+            self._armed = now
+            self._handle = self._loop.call_later(_READ_FIRST_S, self._fire_now)
+        else:
+            self._fire_now()
+
+    def _fire_now(self) -> None:
+        self._handle, self._armed = None, math.inf
+        now = self._loop.time()
+        heap = self._heap
+        while heap and heap[0][0] <= now:
+            when, _, member = heapq.heappop(heap)
+            if when == member.due:  # else a later or earlier entry stands for it
+                member.due = math.inf
+                self.arm(member, member.tick(now))
+        if heap and heap[0][0] < self._armed:
+            self._set_handle(heap[0][0])
+
+    async def _until_loop_ends(self) -> AsyncGenerator[None]:
+        try:
+            yield
+        finally:
+            if self._handle is not None:
+                self._handle.cancel()
+            self._heap.clear()
+            await _close_all(list(self._members))
+
+
+async def _close_all(members: list[Timed]) -> None:
+    gone = [member.leave() for member in members]
+    if not gone:
+        return
+    await asyncio.wait(gone, timeout=_LEAVE_S)
+    for member in members:
+        member.abort()
+    await asyncio.wait(gone, timeout=_LEAVE_S)
+
+
+_timers: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, LoopTimers] = (
+    weakref.WeakKeyDictionary()
+)
+_timers_lock: Final = threading.Lock()
+
+
+def timers_of(loop: asyncio.AbstractEventLoop) -> LoopTimers:
+    """Return the running loop's timers, made at the first call."""
+    found = _timers.get(loop)
+    if found is not None:
+        return found
+    with _timers_lock:
+        # Values hold their keys alive, so ended loops are dropped here.
+        for other in [known for known in _timers if known.is_closed()]:
+            del _timers[other]
+        made = _timers[loop] = LoopTimers(loop)
+        return made

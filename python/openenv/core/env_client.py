@@ -1,0 +1,413 @@
+"""The client of an environment server (upstream: core/env_client.py)."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import warnings
+import weakref
+from typing import TYPE_CHECKING, Any, Final, Generic, Self, TypeVar, cast
+
+from typing_extensions import override
+
+from openenv import _rust
+from openenv.core._client.codec import (
+    Codec,
+    as_dict,
+    codec_of,
+    payload_of,
+    result_of,
+    state_of,
+)
+from openenv.core._client.dial import with_ws_path
+from openenv.core._client.home import Home
+from openenv.core._client.io_thread import io_loop, run_on
+from openenv.core._client.link import Call, Link
+from openenv.core._client.provider import ClientProvider
+from openenv.core._client.settings import Settings, checked_headers, resolve_mode
+from openenv.core._client.type_arguments import type_arguments
+from openenv.core.client_types import ActT, ObsT, StateT, StepResult
+from openenv.core.sync_client import SyncEnvClient
+from openenv.core.utils import convert_to_ws_url
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Coroutine, Mapping
+    from types import TracebackType
+
+__all__ = ["EnvClient", "StateT", "StepResult", "convert_to_ws_url"]
+
+_ResultT = TypeVar("_ResultT")
+_BYTES_IN_MB: Final = 1024 * 1024
+
+
+class EnvClient(Generic[ActT, ObsT, StateT]):
+    """Drive one session of an environment on a server.
+
+    A subclass names what it exchanges and needs no body; pydantic models, msgspec
+    structs, dataclasses and dicts are understood. Where it overrides
+    ``_step_payload``, ``_parse_result`` or ``_parse_state``, these rule.
+
+    Inside a running event loop the methods return awaitables. Outside of one they run
+    at once, on the process's I/O thread, and return the value; `sync` gives the same
+    with types that say so. A lost connection ends the session: ``step`` and ``state``
+    raise `SessionLost` until ``reset``.
+
+    Example:
+        >>> from typing import Any
+        >>> class MyEnv(EnvClient[dict[str, Any], dict[str, Any], dict[str, Any]]):
+        ...     pass
+        >>> async def episode() -> None:
+        ...     async with MyEnv("http://localhost:8000") as env:
+        ...         result = await env.reset(seed=7)
+        ...         while not result.done:
+        ...             result = await env.step({"move": "left"})
+    """
+
+    def __init__(  # noqa: PLR0913, PLR0917 - upstream's signature, order included
+        self,
+        base_url: str | None = None,
+        connect_timeout_s: float = 10.0,
+        message_timeout_s: float | None = 60.0,
+        max_message_size_mb: float = 100.0,
+        websocket_ping_interval_s: float | None = 20.0,
+        websocket_ping_timeout_s: float | None = 20.0,
+        provider: Any | None = None,
+        mode: str | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> None:
+        """Take note of where the server is; nothing is opened yet.
+
+        Args:
+            base_url: The server, such as ``https://host/prefix`` or ``host:8000``.
+            connect_timeout_s: Seconds until the WebSocket must be open.
+            message_timeout_s: Seconds to wait for an answer; None waits for ever.
+            max_message_size_mb: Largest message taken, in MiB.
+            websocket_ping_interval_s: Idle seconds before a ping; None sends none.
+            websocket_ping_timeout_s: Seconds to wait for a pong; None waits for ever.
+            provider: A container or process to stop at ``close``, and to start at
+                ``connect`` when no URL is given.
+            mode: ``simulation`` or ``production``, else what the variable
+                ``OPENENV_CLIENT_MODE`` says, else ``simulation``. Fixed from now on.
+            headers: Sent with the WebSocket handshake.
+
+        Raises:
+            ValueError: Neither URL nor provider, or a setting that cannot be.
+        """
+        if base_url is None and provider is None:
+            raise ValueError("EnvClient requires either base_url or provider.")
+        self._fixed_mode = resolve_mode(mode)
+        self._settings = Settings(
+            base_url=None if base_url is None else base_url.strip().rstrip("/"),
+            ws_url=None if base_url is None else with_ws_path(base_url),
+            connect_timeout_s=connect_timeout_s,
+            message_timeout_s=message_timeout_s,
+            max_message_bytes=int(max_message_size_mb * _BYTES_IN_MB),
+            ping_interval_s=websocket_ping_interval_s,
+            ping_timeout_s=websocket_ping_timeout_s,
+            headers=checked_headers(tuple((headers or {}).items())),
+        )
+        self._lifetime = (
+            None if provider is None else ClientProvider(provider, self._settings)
+        )
+        self._home = Home(Link(self._settings, self._lifetime))
+
+    # --- the session ----------------------------------------------------------
+
+    def connect(self) -> Awaitable[Self]:
+        """Open the connection, unless it is open, and give the client itself.
+
+        Raises:
+            ConnectFailed: The server was not reached, or refused.
+            CapacityReached: It has no session left, and said so at once.
+        """
+        return _now_or_later(self._connect_async())
+
+    def reset(self, **kwargs: Any) -> Awaitable[StepResult[ObsT]]:
+        """Begin an episode; opens a new session where the old one is lost.
+
+        Args:
+            **kwargs: Sent to the environment's ``reset``, such as ``seed``.
+
+        Raises:
+            OpenEnvError: See `openenv.errors`; `ServerError` for what the server says.
+        """
+        if _in_loop() or _is_overridden(self, "_reset_async"):
+            return _now_or_later(self._reset_async(**kwargs))
+        return cast(
+            "Awaitable[StepResult[ObsT]]", self._block(self._reset_call(kwargs))
+        )
+
+    def step(
+        self, action: ActT, *, timeout_s: float | None = None
+    ) -> Awaitable[StepResult[ObsT]]:
+        """Do one action.
+
+        Args:
+            action: What to do.
+            timeout_s: Seconds for this call, instead of ``message_timeout_s``.
+
+        Raises:
+            SessionLost: The session is gone; ``reset`` begins a new one.
+            RequestTimeout: No answer in time; the session lives on, and the late
+                answer reaches nobody.
+            OpenEnvError: See `openenv.errors`.
+        """
+        if _in_loop() or _is_overridden(self, "_step_async"):
+            return _now_or_later(self._step_async(action, timeout_s=timeout_s))
+        call = self._step_call(action, timeout_s)
+        return cast("Awaitable[StepResult[ObsT]]", self._block(call))
+
+    def state(self) -> Awaitable[StateT]:
+        """Ask for the environment's state; errors as `step`."""
+        if _in_loop() or _is_overridden(self, "_state_async"):
+            return _now_or_later(self._state_async())
+        return cast("Awaitable[StateT]", self._block(self._state_call()))
+
+    def disconnect(self) -> Awaitable[None]:
+        """Give the session back and close the connection; the provider stays."""
+        return _now_or_later(self._disconnect_async())
+
+    def close(self) -> Awaitable[None]:
+        """Give the session back, close the connection and stop the provider.
+
+        Never waits for an answer that the server still owes. The client can be used
+        again.
+        """
+        return _now_or_later(self._close_async())
+
+    async def reset_async(self, **kwargs: Any) -> StepResult[ObsT]:
+        """Do what `reset` does; a coroutine in any case."""
+        return await self.reset(**kwargs)
+
+    async def step_async(
+        self, action: ActT, *, timeout_s: float | None = None
+    ) -> StepResult[ObsT]:
+        """Do what `step` does; a coroutine in any case."""
+        if timeout_s is None:  # an override need not know the keyword
+            return await self.step(action)
+        return await self.step(action, timeout_s=timeout_s)
+
+    async def state_async(self) -> StateT:
+        """Do what `state` does; a coroutine in any case."""
+        return await self.state()
+
+    def sync(self) -> SyncEnvClient[ActT, ObsT, StateT]:
+        """Return the blocking face of this client, always the same one."""
+        known = self.__dict__.get("_sync_face")
+        face: SyncEnvClient[ActT, ObsT, StateT] | None = known() if known else None
+        if face is None:
+            face = SyncEnvClient(self)
+            # Weak: the face holds the client, and a cycle would delay both's end.
+            self._sync_face = weakref.ref(face)
+        return face
+
+    async def __aenter__(self) -> Self:
+        await self.connect()
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        exc: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        await self.close()
+
+    def __enter__(self) -> Self:
+        self.sync().connect()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        exc: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.sync().close()
+
+    @override
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(base_url={self.base_url!r})"
+
+    def __del__(self) -> None:
+        home = self.__dict__.get("_home")
+        if home is not None and home.abort_soon():
+            message = f"unclosed client {self!r}; use it in `with`, or call close()"
+            warnings.warn(message, ResourceWarning, stacklevel=2, source=self)
+
+    # --- hooks ----------------------------------------------------------------
+
+    def _step_payload(self, action: ActT) -> dict[str, Any]:
+        """Make ``data`` of an action; override to send something else."""
+        return as_dict(action)
+
+    def _parse_result(self, payload: dict[str, Any]) -> StepResult[ObsT]:
+        """Make a result of an answer's ``data``; override to read something else."""
+        return result_of(self._codec("_parse_result").observation, payload)
+
+    def _parse_state(self, payload: dict[str, Any]) -> StateT:
+        """Make the state of an answer's ``data``; override to read something else."""
+        return cast("StateT", state_of(self._codec("_parse_state").state, payload))
+
+    # --- the coroutines behind the methods; subclasses may override them --------
+
+    async def _connect_async(self) -> Self:
+        try:
+            await self._home.run(self._home.link.connect)
+        except BaseException:
+            if self._lifetime is not None:
+                await self._lifetime.stop()
+            raise
+        return self
+
+    async def _reset_async(self, **kwargs: Any) -> StepResult[ObsT]:
+        call = self._reset_call(kwargs)
+        result: StepResult[ObsT] = call.finished(await self._home.perform(call))
+        return result
+
+    async def _step_async(
+        self, action: ActT, *, timeout_s: float | None = None
+    ) -> StepResult[ObsT]:
+        call = self._step_call(action, timeout_s)
+        result: StepResult[ObsT] = call.finished(await self._home.perform(call))
+        return result
+
+    async def _state_async(self) -> StateT:
+        call = self._state_call()
+        state: StateT = call.finished(await self._home.perform(call))
+        return state
+
+    async def _disconnect_async(self) -> None:
+        if self._home.is_connected():
+            await self._home.run(self._home.link.close)
+        else:
+            self._home.link.forget()
+
+    async def _close_async(self) -> None:
+        try:
+            await self._disconnect_async()
+        finally:
+            if self._lifetime is not None:
+                await self._lifetime.stop()
+
+    # --- what a call is made of -------------------------------------------------
+
+    def _reset_call(self, kwargs: dict[str, Any]) -> Call:
+        return self._result_call("reset", kwargs, None)
+
+    def _step_call(self, action: ActT, timeout_s: float | None) -> Call:
+        if _is_overridden(self, "_step_payload"):
+            return self._result_call("step", self._step_payload(action), timeout_s)
+        return self._result_call("step", payload_of(action), timeout_s)
+
+    def _result_call(self, op: str, payload: object, timeout_s: float | None) -> Call:
+        if _is_overridden(self, "_parse_result"):
+            return Call(op, payload, _objects(), timeout_s, self._parse_result)
+        decoder = self._codec("_parse_result").result_decoder
+        return Call(op, payload, decoder, timeout_s)
+
+    def _state_call(self) -> Call:
+        if _is_overridden(self, "_parse_state"):
+            return Call("state", None, _objects(), finish=self._parse_state)
+        return Call("state", None, self._codec("_parse_state").state_decoder)
+
+    def _block(self, call: Call) -> Any:
+        return call.finished(self._home.perform_blocking(call))
+
+    def _codec(self, hook: str) -> Codec:
+        codec: Codec | None = self.__dict__.get("_known_codec")
+        if codec is None:
+            codec = self._known_codec = self._found_codec(hook)
+        return codec
+
+    def _found_codec(self, hook: str) -> Codec:
+        # `MyClient[X]()` leaves its arguments on the instance.
+        cls = self.__dict__.get("__orig_class__", type(self))
+        arguments = type_arguments(cls, EnvClient)
+        if arguments is None or any(isinstance(a, TypeVar) for a in arguments[1:]):
+            name = type(self).__name__
+            msg = (
+                f"{name} does not say what it exchanges: write `class {name}(EnvClient"
+                f"[MyAction, MyObservation, MyState])`, or override {hook}"
+            )
+            raise TypeError(msg)
+        return codec_of(*arguments[1:])
+
+    # --- settings ---------------------------------------------------------------
+
+    @property
+    def base_url(self) -> str | None:
+        """Return the URL as given, without trailing slashes.
+
+        None while a provider that this client starts is not running.
+        """
+        return self._settings.base_url
+
+    @property
+    def _base_url(self) -> str | None:
+        return self._settings.base_url
+
+    @property
+    def _provider(self) -> Any | None:
+        return None if self._lifetime is None else self._lifetime.provider
+
+    @property
+    def _mode(self) -> str:
+        return self._fixed_mode
+
+    @_mode.setter
+    def _mode(self, value: str) -> None:  # noqa: ARG002 - the setter's form
+        raise AttributeError("Cannot modify mode after initialization")
+
+    @property
+    def _ws_url(self) -> str | None:
+        return self._settings.ws_url
+
+    @_ws_url.setter
+    def _ws_url(self, value: str) -> None:
+        self._settings.ws_url = value
+
+    @property
+    def _connect_timeout(self) -> float:
+        return self._settings.connect_timeout_s
+
+    @_connect_timeout.setter
+    def _connect_timeout(self, value: float) -> None:
+        self._settings.connect_timeout_s = value
+
+    @property
+    def _message_timeout(self) -> float | None:
+        return self._settings.message_timeout_s
+
+    @_message_timeout.setter
+    def _message_timeout(self, value: float | None) -> None:
+        self._settings.message_timeout_s = value
+
+    @property
+    def _max_message_size(self) -> int:
+        return self._settings.max_message_bytes
+
+
+def _in_loop() -> bool:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True
+
+
+def _now_or_later(coroutine: Coroutine[Any, Any, _ResultT]) -> Awaitable[_ResultT]:
+    if _in_loop():
+        return coroutine
+    return cast("Awaitable[_ResultT]", run_on(io_loop(), coroutine))
+
+
+def _is_overridden(client: EnvClient[Any, Any, Any], name: str) -> bool:
+    # On the class or on the instance alike.
+    method = getattr(client, name)
+    return getattr(method, "__func__", None) is not EnvClient.__dict__[name]
+
+
+@functools.cache
+def _objects() -> _rust.Decoder:
+    return _rust.Decoder.data()
