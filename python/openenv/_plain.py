@@ -77,7 +77,7 @@ def _unmarked(value: dict[str, str]) -> object:
         return value
 
 
-def _from_package(value: Any) -> object:
+def _from_package(value: Any) -> object:  # noqa: ANN401 - told by its package
     root = type(value).__module__.partition(".")[0]
     if root == "numpy":
         return value.tolist()

@@ -5,11 +5,24 @@ come in, bytes and results go out. Times are seconds of the caller's event loop
 (``loop.time()``).
 """
 
-from __future__ import annotations
-
 from asyncio import Future
 from collections.abc import Callable, Sequence
-from typing import Any, ClassVar, Literal, final
+from typing import Any, ClassVar, Literal, Self, final
+
+__all__ = [
+    "ClientEndpoint",
+    "Decoder",
+    "Irregular",
+    "Raw",
+    "Request",
+    "error_reply",
+    "json_decode",
+    "json_encode",
+    "mcp_reply",
+    "observation_reply",
+    "split_request",
+    "state_reply",
+]
 
 # --- JSON -----------------------------------------------------------------------
 
@@ -139,7 +152,7 @@ class Raw:
         data: One well-formed JSON value; not checked.
     """
 
-    def __init__(self, data: bytes) -> None: ...
+    def __new__(cls, data: bytes) -> Self: ...
 
 @final
 class Decoder:
@@ -199,8 +212,8 @@ class ClientEndpoint:
         LocalProtocolError: A header cannot be sent or belongs to the upgrade.
     """
 
-    def __init__(
-        self,
+    def __new__(
+        cls,
         host: str,
         target: str,
         headers: Sequence[tuple[str, str]],
@@ -208,7 +221,7 @@ class ClientEndpoint:
         max_message_bytes: int,
         ping_interval_s: float | None,
         ping_timeout_s: float | None,
-    ) -> None: ...
+    ) -> Self: ...
     def connect(self, opened: Future[None], deadline: float, now: float) -> bytes:
         """Begin; gives the upgrade request to write.
 
@@ -263,7 +276,7 @@ class ClientEndpoint:
     def close(self, code: int, now: float) -> bytes | None:
         """Say goodbye (``{"type":"close"}`` and a close frame); fails what waits."""
 
-    def lost(self, error: BaseException | None) -> None:
+    def lost(self, error: BaseException | None = None) -> None:
         """Tell that the transport is gone; fails everything outstanding."""
 
     def take_ignored(self) -> list[str]:

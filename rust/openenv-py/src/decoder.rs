@@ -54,7 +54,7 @@ impl Decoder {
 
     #[staticmethod]
     #[expect(clippy::needless_pass_by_value, reason = "a sequence is extracted, not borrowed")]
-    #[pyo3(signature = (step_result, from_json=None, from_objects=None, lift=Vec::new()))]
+    #[pyo3(signature = (step_result, from_json=None, from_objects=None, lift=Vec::new()), text_signature = "(step_result, from_json=None, from_objects=None, lift=())")]
     fn result(
         step_result: Py<PyAny>,
         from_json: Option<Py<PyAny>>,
