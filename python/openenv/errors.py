@@ -200,7 +200,8 @@ class RequestTimeout(ClientError, TimeoutError):
 
     @override
     def __str__(self) -> str:
-        return f"{self.operation} was not answered within {self.timeout_s:g} s"
+        waited_s = round(self.timeout_s, 3)
+        return f"{self.operation} was not answered within {waited_s:g} s"
 
 
 class SessionLost(ClientError, RuntimeError):

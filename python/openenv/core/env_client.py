@@ -1,5 +1,7 @@
 """The client of an environment server (upstream: core/env_client.py)."""
 
+# ruff: noqa: ANN401 - upstream's signatures
+
 from __future__ import annotations
 
 import asyncio
@@ -25,6 +27,7 @@ from openenv.core._client.io_thread import io_loop, run_on
 from openenv.core._client.link import Call, Link
 from openenv.core._client.provider import ClientProvider
 from openenv.core._client.settings import Settings, checked_headers, resolve_mode
+from openenv.core._client.settings_face import SettingsFace
 from openenv.core._client.type_arguments import type_arguments
 from openenv.core.client_types import ActT, ObsT, StateT, StepResult
 from openenv.core.sync_client import SyncEnvClient
@@ -40,7 +43,7 @@ _ResultT = TypeVar("_ResultT")
 _BYTES_IN_MB: Final = 1024 * 1024
 
 
-class EnvClient(Generic[ActT, ObsT, StateT]):
+class EnvClient(SettingsFace, Generic[ActT, ObsT, StateT]):
     """Drive one session of an environment on a server.
 
     A subclass names what it exchanges and needs no body; pydantic models, msgspec
@@ -94,7 +97,8 @@ class EnvClient(Generic[ActT, ObsT, StateT]):
             ValueError: Neither URL nor provider, or a setting that cannot be.
         """
         if base_url is None and provider is None:
-            raise ValueError("EnvClient requires either base_url or provider.")
+            msg = "EnvClient requires either base_url or provider."
+            raise ValueError(msg)
         self._fixed_mode = resolve_mode(mode)
         self._settings = Settings(
             base_url=None if base_url is None else base_url.strip().rstrip("/"),
@@ -332,60 +336,6 @@ class EnvClient(Generic[ActT, ObsT, StateT]):
             )
             raise TypeError(msg)
         return codec_of(*arguments[1:])
-
-    # --- settings ---------------------------------------------------------------
-
-    @property
-    def base_url(self) -> str | None:
-        """Return the URL as given, without trailing slashes.
-
-        None while a provider that this client starts is not running.
-        """
-        return self._settings.base_url
-
-    @property
-    def _base_url(self) -> str | None:
-        return self._settings.base_url
-
-    @property
-    def _provider(self) -> Any | None:
-        return None if self._lifetime is None else self._lifetime.provider
-
-    @property
-    def _mode(self) -> str:
-        return self._fixed_mode
-
-    @_mode.setter
-    def _mode(self, value: str) -> None:  # noqa: ARG002 - the setter's form
-        raise AttributeError("Cannot modify mode after initialization")
-
-    @property
-    def _ws_url(self) -> str | None:
-        return self._settings.ws_url
-
-    @_ws_url.setter
-    def _ws_url(self, value: str) -> None:
-        self._settings.ws_url = value
-
-    @property
-    def _connect_timeout(self) -> float:
-        return self._settings.connect_timeout_s
-
-    @_connect_timeout.setter
-    def _connect_timeout(self, value: float) -> None:
-        self._settings.connect_timeout_s = value
-
-    @property
-    def _message_timeout(self) -> float | None:
-        return self._settings.message_timeout_s
-
-    @_message_timeout.setter
-    def _message_timeout(self, value: float | None) -> None:
-        self._settings.message_timeout_s = value
-
-    @property
-    def _max_message_size(self) -> int:
-        return self._settings.max_message_bytes
 
 
 def _in_loop() -> bool:

@@ -1,5 +1,7 @@
 """A client for any environment, in dicts (upstream: core/generic_client.py)."""
 
+# ruff: noqa: ANN401 - upstream's signatures
+
 from __future__ import annotations
 
 from typing import Any

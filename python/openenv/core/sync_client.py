@@ -1,5 +1,7 @@
 """The blocking face of a client (upstream: core/sync_client.py)."""
 
+# ruff: noqa: ANN401 - upstream's signatures
+
 from __future__ import annotations
 
 import functools

@@ -10,6 +10,8 @@ it gives back, and turns its state into what `asyncio` knows::
 A connection belongs to the loop it was opened on; every method is called there.
 """
 
+# ruff: noqa: ANN401 - answers have the type that the decoder gives them
+
 from __future__ import annotations
 
 import asyncio
@@ -57,8 +59,7 @@ async def open_connection(
             await connection.opened
         # A refusal often comes with the 101 or right behind it: one turn, no wait.
         await asyncio.sleep(0)
-        if connection.refusal is not None:
-            raise connection.refusal
+        connection.raise_refusal()
     except BaseException as exc:
         connection.abort()
         failure = _connect_failure(exc, address)
@@ -204,6 +205,11 @@ class Connection(asyncio.Protocol):
     def refusal(self) -> BaseException | None:
         """Return the error that the server, or the transport, ended it with."""
         return self._endpoint.closed_error
+
+    def raise_refusal(self) -> None:
+        """Raise the refusal, if there is one."""
+        if self.refusal is not None:
+            raise self.refusal
 
     def take_ignored(self) -> list[str]:
         """Return the reset keys that the server named as ignored, and forget them."""

@@ -14,6 +14,8 @@ any other type         pydantic's ``TypeAdapter``
 it as well where its type has fields of these names. Codecs are made once a class.
 """
 
+# ruff: noqa: ANN401 - types and decoded JSON are values here
+
 from __future__ import annotations
 
 import dataclasses
@@ -177,14 +179,18 @@ def _field_names(kind: Any) -> frozenset[str]:
         return frozenset.intersection(*members)
     if not isinstance(origin, type):
         return frozenset()
-    if issubclass(origin, BaseModel):
+    return _class_fields(origin)
+
+
+def _class_fields(cls: type) -> frozenset[str]:
+    if issubclass(cls, BaseModel):
         return frozenset(
             field.validation_alias or field.alias or name
-            for name, field in origin.model_fields.items()
+            for name, field in cls.model_fields.items()
             if not isinstance(field.validation_alias, _ALIAS_PATHS)
         )
-    if issubclass(origin, msgspec.Struct):
-        return frozenset(field.encode_name for field in msgspec.structs.fields(origin))
-    if dataclasses.is_dataclass(origin):
-        return frozenset(field.name for field in dataclasses.fields(origin))
-    return frozenset(getattr(origin, "__annotations__", ()))  # a TypedDict
+    if issubclass(cls, msgspec.Struct):
+        return frozenset(field.encode_name for field in msgspec.structs.fields(cls))
+    if dataclasses.is_dataclass(cls):
+        return frozenset(field.name for field in dataclasses.fields(cls))
+    return frozenset(getattr(cls, "__annotations__", ()))  # a TypedDict

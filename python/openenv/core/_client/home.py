@@ -7,6 +7,8 @@ calls it stays there, and calls from elsewhere are handed over, so a client may 
 shared by sync and async code and by threads.
 """
 
+# ruff: noqa: ANN401 - answers have the type that the decoder gives them
+
 from __future__ import annotations
 
 import asyncio
@@ -74,11 +76,11 @@ class Home:
         Raises:
             RuntimeError: The link's connection belongs to this thread's running loop.
         """
-        running = asyncio._get_running_loop()  # noqa: SLF001 - public, and cannot raise
+        running = asyncio._get_running_loop()  # noqa: SLF001 - documented
         if running is not None and running is self._loop and self.link.is_in_use:
             raise RuntimeError(
-                "the client is connected on the event loop that runs in this thread, so "
-                "a blocking call would never end; await the client's method instead"
+                "the client is connected on the event loop that runs in this thread, "
+                "so a blocking call would never end; await the client's method instead"
             )
 
     def is_connected(self) -> bool:

@@ -10,6 +10,8 @@ container provider has ``start_container``, ``wait_for_ready(url)`` and
                           └─stop fails─> pending ──stop again──> stopped
 """
 
+# ruff: noqa: ANN401 - providers are known by their methods
+
 from __future__ import annotations
 
 import asyncio

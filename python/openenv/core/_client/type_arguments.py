@@ -5,6 +5,8 @@ itself (``class B(A2[Y]): …`` with ``class A2(EnvClient[X, ObsT, Z], Generic[O
 and arguments may be written as strings.
 """
 
+# ruff: noqa: ANN401 - type arguments may be anything
+
 from __future__ import annotations
 
 import sys
