@@ -17,6 +17,7 @@ TAIL_CHARACTERS = 120
 TITLE = re.compile(r"<title>.*?</title>")
 SECONDS = re.compile(r"\b(\d+\.\d+|N) s\b")
 MEASURED_ENDINGS = (" s", " s (step takes 3 s)")
+SCHEMA_KEYS = {"action", "observation", "state"}  # members of GET /schema
 LATER_PATHS = (
     "/list_environments",
     "/{env_name}/splits",
@@ -39,7 +40,7 @@ def comparable(answer: Answer) -> Answer:
 
     JSON keeps the order of its keys and the difference of 2, 2.0 and true; the
     version inside pydantic's documentation links is dropped. Of a web page that the
-    framework makes, the title counts.
+    framework makes, the title counts; of a schema, all but the prose.
     """
     received = answer.received
     if isinstance(received, list):
@@ -50,16 +51,33 @@ def comparable(answer: Answer) -> Answer:
 def canonical(item: Any) -> Any:
     """One message or body in comparable form."""
     if isinstance(item, dict) and "component_schemas" in item:
-        return without_later_routes(item)
+        return without_prose(without_later_routes(item))
     if not isinstance(item, str):
         return item
     if item.endswith(MEASURED_ENDINGS) or item.startswith("/health"):
         return SECONDS.sub("N s", item)
     try:
-        return json.dumps(json.loads(PYDANTIC_VERSION.sub("pydantic/", item)))
+        value = json.loads(PYDANTIC_VERSION.sub("pydantic/", item))
+        is_schema = isinstance(value, dict) and SCHEMA_KEYS <= value.keys()
+        return json.dumps(without_prose(value) if is_schema else value)
     except json.JSONDecodeError:
         title = TITLE.search(item)
         return title.group() if title else item
+
+
+def without_prose(value: Any) -> Any:
+    """A schema without its descriptions: each implementation writes its own."""
+    if isinstance(value, dict):
+        prose = {key for key, text in value.items() if is_prose(key, text)}
+        return {k: without_prose(v) for k, v in value.items() if k not in prose}
+    if isinstance(value, list):
+        return [without_prose(member) for member in value]
+    return value
+
+
+def is_prose(key: str, value: Any) -> bool:
+    """Whether a member of a schema is its description, not a field of that name."""
+    return key == "description" and isinstance(value, str)
 
 
 def without_later_routes(digest: dict[str, Any]) -> dict[str, Any]:
