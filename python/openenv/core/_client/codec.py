@@ -5,7 +5,7 @@ type argument          how an answer becomes it
 ====================== =========================================================
 pydantic model         its validator, on the JSON bytes
 msgspec struct         msgspec's decoder, on the JSON bytes
-dataclass              msgspec's decoder, on the JSON bytes
+dataclass, TypedDict   msgspec's decoder, on the JSON bytes
 ``dict``, ``Any``, …   Rust alone
 any other type         pydantic's ``TypeAdapter``
 ====================== =========================================================
@@ -28,6 +28,8 @@ from typing import Any, Final, TypeVar, get_args, get_origin
 
 import msgspec
 from pydantic import AliasChoices, AliasPath, BaseModel, TypeAdapter
+
+from typing_extensions import is_typeddict
 
 from openenv import _rust
 from openenv.core.client_types import StepResult
@@ -97,9 +99,7 @@ def shape_of(kind: Any) -> Shape:
         return Shape(
             validator.validate_json, validator.validate_python, _field_names(kind)
         )
-    if isinstance(origin, type) and (
-        issubclass(origin, msgspec.Struct) or dataclasses.is_dataclass(origin)
-    ):
+    if _is_for_msgspec(origin):
         decode = msgspec.json.Decoder(kind).decode
         return Shape(decode, functools.partial(_convert, kind), _field_names(kind))
     adapter: TypeAdapter[Any] = TypeAdapter(kind)
@@ -161,6 +161,15 @@ def _is_untyped(kind: Any, origin: Any) -> bool:
         return True
     return any(origin is untyped for untyped in _UNTYPED) or (
         isinstance(origin, type) and issubclass(origin, dict) and origin is not kind
+    )
+
+
+def _is_for_msgspec(origin: Any) -> bool:
+    # pydantic takes `typing.TypedDict` from Python 3.12 on only
+    return isinstance(origin, type) and (
+        issubclass(origin, msgspec.Struct)
+        or dataclasses.is_dataclass(origin)
+        or is_typeddict(origin)
     )
 
 
