@@ -1,1 +1,49 @@
-"""OpenEnv: agents reach execution environments over one WebSocket."""
+"""OpenEnv: agents reach execution environments over one WebSocket.
+
+Importing this package loads neither the extension nor a web framework; names are
+imported when first used.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module, metadata
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from openenv import cli as cli
+    from openenv import core as core
+    from openenv.core.generic_client import GenericAction as GenericAction
+    from openenv.core.generic_client import GenericEnvClient as GenericEnvClient
+    from openenv.core.sync_client import SyncEnvClient as SyncEnvClient
+
+__all__ = ["GenericAction", "GenericEnvClient", "SyncEnvClient", "cli", "core"]
+
+_SUBPACKAGES = frozenset({"cli", "core"})
+
+
+def _load_package_version() -> str:
+    """Return the installed version, also under the distribution's former name."""
+    for distribution in ("openenv", "openenv-core"):
+        try:
+            return metadata.version(distribution)
+        except metadata.PackageNotFoundError:
+            continue
+    return "0.0.0"
+
+
+__version__ = _load_package_version()
+
+
+def __getattr__(name: str) -> object:
+    if name in _SUBPACKAGES:
+        return import_module(f"openenv.{name}")
+    if name not in __all__:
+        message = f"module 'openenv' has no attribute {name!r}"
+        raise AttributeError(message)
+    value: object = getattr(import_module("openenv.core"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

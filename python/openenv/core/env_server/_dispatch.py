@@ -1,0 +1,314 @@
+"""From one message of a client to the bytes of its reply.
+
+Runs where the environment runs, never on the I/O loop: decoding an action calls the
+author's validators, encoding a reply his serializers.  The regular message goes the
+short way (Rust splits the envelope, the action is decoded from the raw bytes); every
+other is decided again as upstream does (`json.loads`, the message models).
+
+    message --> request --> plan --> method called (or awaited) --> finish --> bytes
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from pydantic import BaseModel, ValidationError
+
+from openenv import _rust
+from openenv._plain import restore
+from openenv.core.env_server import _boundary
+from openenv.core.env_server._codec import (
+    ActionDecoder,
+    Parts,
+    observation_parts,
+    state_members,
+)
+from openenv.core.env_server._mcp import answer_jsonrpc
+from openenv.core.env_server._wire_errors import (
+    InvalidJsonText,
+    InvalidMessage,
+    UnknownType,
+    error_data,
+    loads,
+    validation_errors,
+)
+from openenv.core.env_server.mcp_types import WSMCPMessage
+from openenv.core.env_server.types import (
+    WSCloseMessage,
+    WSResetMessage,
+    WSStateMessage,
+    WSStepMessage,
+)
+from openenv.errors import EncodeError, EnvironmentFault
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from openenv.core.env_server._hosted import Hosted
+
+_MODELS: dict[str, type[BaseModel]] = {
+    "close": WSCloseMessage,
+    "mcp": WSMCPMessage,
+    "reset": WSResetMessage,
+    "state": WSStateMessage,
+    "step": WSStepMessage,
+}
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Features:
+    """What a peer asked for beyond upstream's bytes (``OpenEnv-Features``).
+
+    Attributes:
+        nonfinite: tell which floats were written as null.
+        ignored: tell which reset keys the environment does not take.
+        exception: tell the type of an environment's exception.
+    """
+
+    nonfinite: bool = False
+    ignored: bool = False
+    exception: bool = False
+
+    @classmethod
+    def parse(cls, header: str) -> Features:
+        """Read the header's comma-separated names; unknown ones are skipped."""
+        names = {name.strip().lower() for name in header.split(",")}
+        return cls("nonfinite" in names, "ignored" in names, "exception" in names)
+
+
+class Answer(NamedTuple):
+    """The reply to one message.
+
+    Attributes:
+        data: the JSON text; None for ``close``, which ends the session.
+        op: what succeeded (``reset``, ``step``, ``state``, ``mcp``), else "".
+    """
+
+    data: bytes | None
+    op: str
+
+
+class Plan(NamedTuple):
+    """One call of the environment, ready to be made."""
+
+    op: str
+    call: Callable[[], Any]
+    awaited: bool
+    ignored: list[str]
+
+
+class _Asked(NamedTuple):
+    """A request that was understood, its ``data`` decoded."""
+
+    op: str
+    objects: Any
+
+
+class Dispatcher:
+    """Answers the messages of sessions of one app.
+
+    Args:
+        decoder: makes actions.
+        dicts: whether plain dicts count as observations.
+    """
+
+    def __init__(self, decoder: ActionDecoder, *, dicts: bool) -> None:
+        self._decoder = decoder
+        self._dicts = dicts
+
+    def answer(
+        self, hosted: Hosted, message: str | bytes, features: Features
+    ) -> Answer:
+        """Answer a message of a synchronous environment, on its thread."""
+        plan = self._plan(hosted, message, features)
+        if isinstance(plan, Answer):
+            return plan
+        try:
+            result = _boundary.call(plan.call)
+        except EnvironmentFault as fault:
+            return failure(fault, features)
+        return self._finish(plan, result, features)
+
+    async def answer_async(
+        self, hosted: Hosted, message: str | bytes, features: Features
+    ) -> Answer:
+        """Answer a message of an asynchronous environment, on its loop."""
+        plan = self._plan(hosted, message, features)
+        if isinstance(plan, Answer):
+            return plan
+        try:
+            result = await call_planned(plan)
+        except EnvironmentFault as fault:
+            return failure(fault, features)
+        return self._finish(plan, result, features)
+
+    # -- before the call ---------------------------------------------------------
+
+    def _plan(
+        self, hosted: Hosted, message: str | bytes, features: Features
+    ) -> Plan | Answer:
+        try:
+            request = _rust.split_request(message)
+            if isinstance(request, _rust.Request):
+                try:
+                    return self._regular(hosted, request)
+                except json.JSONDecodeError:
+                    pass  # decided again below, with positions in the whole message
+            return self._route(hosted, _decided_again(message))
+        except (InvalidMessage, InvalidJsonText, UnknownType) as error:
+            return Answer(_rust.error_reply(error_data(error)), "")
+        except EnvironmentFault as fault:
+            return failure(fault, features)
+
+    def _regular(self, hosted: Hosted, request: _rust.Request) -> Plan | Answer:
+        raw = request.data
+        if request.op == "step" and not request.marked and raw is not None:
+            action = _decode(self._decoder.from_json, raw)
+            return step_plan(hosted, action, {})
+        objects = {} if raw is None else restore(_rust.json_decode(raw))
+        return self._route(hosted, _Asked(request.op, objects))
+
+    def _route(self, hosted: Hosted, asked: _Asked) -> Plan | Answer:
+        match asked.op:
+            case "reset":
+                return reset_plan(hosted, asked.objects)
+            case "step":
+                action = _decode(self._decoder.from_objects, asked.objects)
+                return step_plan(hosted, action, {})
+            case "state":
+                return state_plan(hosted)
+            case "mcp":
+                reply = _rust.mcp_reply(answer_jsonrpc(asked.objects))
+                return Answer(reply, "mcp")
+            case _:
+                return Answer(None, "")
+
+    # -- after the call ----------------------------------------------------------
+
+    def _finish(self, plan: Plan, result: Any, features: Features) -> Answer:
+        try:
+            if plan.op == "state":
+                members = _boundary.call(state_members, result)
+                data = _rust.state_reply(members, nonfinite=features.nonfinite)
+                return Answer(data, plan.op)
+            parts = _boundary.call(observation_parts, result, dicts=self._dicts)
+        except EncodeError as error:
+            return failure(_boundary.fault(error), features)
+        except EnvironmentFault as fault:
+            return failure(fault, features)
+        extra = None
+        if plan.ignored and features.ignored:
+            extra = {"ignored": plan.ignored}
+        return _observation(plan.op, parts, extra, features)
+
+
+def reset_plan(hosted: Hosted, keywords: dict[str, Any]) -> Plan:
+    """Plan a reset; keywords the method does not take are left out."""
+    method, awaited = hosted.method("reset")
+    taken, ignored = hosted.accepted("reset", keywords)
+    return Plan("reset", lambda: method(**taken), awaited, ignored)
+
+
+def step_plan(hosted: Hosted, action: Any, keywords: dict[str, Any]) -> Plan:
+    """Plan a step; keywords the method does not take are left out."""
+    method, awaited = hosted.method("step")
+    if not keywords:
+        return Plan("step", lambda: method(action), awaited, [])
+    taken, ignored = hosted.accepted("step", keywords)
+    return Plan("step", lambda: method(action, **taken), awaited, ignored)
+
+
+def state_plan(hosted: Hosted) -> Plan:
+    """Plan reading the state."""
+    return Plan("state", lambda: hosted.environment.state, awaited=False, ignored=[])
+
+
+async def call_planned(plan: Plan) -> Any:
+    """Make the call on the environment loop.
+
+    A ``reset`` or ``step`` that is not the overridden one of the two may block, so
+    it gets a helper thread, as upstream's; ``state`` stays on the loop.
+
+    Raises:
+        EnvironmentFault: the environment raised.
+    """
+    if plan.awaited:
+        return await _boundary.call_async(plan.call)
+    if plan.op == "state":
+        return _boundary.call(plan.call)
+    return await _boundary.in_thread(plan.call)
+
+
+def failure(fault: EnvironmentFault, features: Features) -> Answer:
+    """Make the reply to a request whose environment raised."""
+    _log.debug("the environment raised %s", fault.exception, exc_info=fault.__cause__)
+    extra = {"exception": fault.exception} if features.exception else None
+    return Answer(_rust.error_reply(error_data(fault), ext=extra), "")
+
+
+def _observation(
+    op: str, parts: Parts, extra: dict[str, Any] | None, features: Features
+) -> Answer:
+    """Encode the reply; one that cannot be encoded still tells reward and done."""
+    try:
+        data = _rust.observation_reply(*parts, nonfinite=features.nonfinite, ext=extra)
+    except EncodeError as error:
+        return Answer(_unencodable(error, parts, features), op)
+    return Answer(data, op)
+
+
+def _unencodable(error: EncodeError, parts: Parts, features: Features) -> bytes:
+    fault = _boundary.fault(error)
+    extra = {"exception": fault.exception} if features.exception else None
+    data = error_data(fault)
+    try:
+        kept = {"reward": parts.reward, "done": parts.done}
+        return _rust.error_reply(data | kept, ext=extra)
+    except EncodeError:
+        return _rust.error_reply(data, ext=extra)
+
+
+def _decode(decode: Callable[[Any], Any], value: Any) -> Any:
+    """Make an action; what a validator raises beyond invalidity is its author's."""
+    try:
+        return decode(value)
+    except (InvalidMessage, json.JSONDecodeError):
+        raise
+    except Exception as error:
+        raise _boundary.fault(error) from error
+
+
+def _decided_again(message: str | bytes) -> _Asked:
+    """Understand any message as upstream does.
+
+    Raises:
+        InvalidJsonText: it is not JSON.
+        InvalidMessage: it is not an object or does not fit its model.
+        UnknownType: no model has its type.
+    """
+    value = loads(message)
+    if not isinstance(value, dict):
+        raise InvalidMessage([_not_an_object(value)])
+    op = value.get("type", "")
+    model = _MODELS.get(op) if isinstance(op, str) else None
+    if model is None:
+        raise UnknownType(str(op))
+    try:
+        checked = model.model_validate(value)
+    except ValidationError as error:
+        raise InvalidMessage(validation_errors(error)) from error
+    return _Asked(op, restore(getattr(checked, "data", {})))
+
+
+def _not_an_object(value: object) -> dict[str, Any]:
+    return {
+        "type": "dict_type",
+        "loc": [],
+        "msg": "Input should be a valid dictionary",
+        "input": value,
+    }

@@ -1,0 +1,151 @@
+"""The environment loop: a thread with an event loop for asynchronous environments.
+
+Their ``reset_async``, ``step_async``, ``state`` and ``close`` run here and never on
+the I/O loop, so that a coroutine that blocks delays other environments at worst,
+never health checks, pings or accepts.  Work comes in and results go out in batches,
+one wake-up a batch.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+from collections import deque
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine
+
+    from openenv.core.env_server._mailbox import Mailbox
+
+BLOCKING_THREADS = 32  # for `reset` of environments whose `step` alone is async
+
+_log = logging.getLogger(__name__)
+
+
+class Errand:
+    """One coroutine to run on the environment loop."""
+
+    __slots__ = ("_mailbox", "_task", "function", "future")
+
+    def __init__(
+        self, function: Callable[[], Coroutine[Any, Any, object]], mailbox: Mailbox
+    ) -> None:
+        self.function = function
+        self.future: asyncio.Future[Any] = mailbox.loop.create_future()
+        self._mailbox = mailbox
+        self._task: asyncio.Task[None] | None = None
+
+    def begin(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Start the coroutine; called on the environment loop."""
+        self._task = loop.create_task(self._run())
+
+    async def stop(self, timeout_s: float) -> bool:
+        """Cancel the coroutine and wait until it has ended.
+
+        Called on the environment loop, which took `begin` before.
+
+        Returns:
+            Whether it ended in time.
+        """
+        if self._task is None or self._task.done():
+            return True
+        self._task.cancel()
+        done, _ = await asyncio.wait({self._task}, timeout=timeout_s)
+        return bool(done)
+
+    async def _run(self) -> None:
+        value: object = None
+        error: BaseException | None = None
+        try:
+            value = await self.function()
+        except asyncio.CancelledError:
+            error = RuntimeError("the environment's work was cancelled")
+        except Exception as raised:
+            error = raised
+        self._mailbox.post(self.future, value, error)
+
+
+class EnvironmentLoop:
+    """The thread and its loop; started with the first errand."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._calls: deque[Callable[[asyncio.AbstractEventLoop], None]] = deque()
+        self._signalled = False
+
+    def submit(
+        self, function: Callable[[], Coroutine[Any, Any, object]], mailbox: Mailbox
+    ) -> Errand:
+        """Run a coroutine here; the errand's future gets its result there."""
+        errand = Errand(function, mailbox)
+        self._call(errand.begin)
+        return errand
+
+    def close(self) -> None:
+        """End the thread; what still runs is cancelled."""
+        with self._lock:
+            loop, self._loop = self._loop, None
+        if loop is not None:
+            loop.call_soon_threadsafe(loop.stop)
+
+    def _call(self, function: Callable[[asyncio.AbstractEventLoop], None]) -> None:
+        self._calls.append(function)
+        # As in `Mailbox.post`: a wake-up too many is harmless.
+        if self._signalled:
+            return
+        self._signalled = True
+        self._running().call_soon_threadsafe(self._take_calls)
+
+    def _take_calls(self) -> None:
+        self._signalled = False
+        loop = asyncio.get_running_loop()
+        while self._calls:
+            self._calls.popleft()(loop)
+
+    def _running(self) -> asyncio.AbstractEventLoop:
+        with self._lock:
+            if self._loop is None:
+                self._loop = new_event_loop()
+                threading.Thread(
+                    target=_run_forever,
+                    args=(self._loop,),
+                    name="openenv-env-loop",
+                    daemon=True,
+                ).start()
+            return self._loop
+
+
+def new_event_loop() -> asyncio.AbstractEventLoop:
+    """Make a uvloop loop, an asyncio one where uvloop is missing (Windows)."""
+    try:
+        import uvloop
+    except ImportError:
+        return asyncio.new_event_loop()
+    return uvloop.new_event_loop()
+
+
+def _run_forever(loop: asyncio.AbstractEventLoop) -> None:
+    """Run the loop until `EnvironmentLoop.close` stops it; the thread's main."""
+    asyncio.set_event_loop(loop)
+    executor = ThreadPoolExecutor(BLOCKING_THREADS, "openenv-env-blocking")
+    loop.set_default_executor(executor)
+    while not _stopped(loop):
+        _log.error("an environment's task tried to end the environment loop")
+    for task in asyncio.all_tasks(loop):
+        task.cancel()
+    loop.run_until_complete(asyncio.sleep(0))
+    executor.shutdown(wait=False, cancel_futures=True)
+    loop.close()
+
+
+def _stopped(loop: asyncio.AbstractEventLoop) -> bool:
+    """Run the loop; True if it was stopped, False if a task broke out of it."""
+    try:
+        loop.run_forever()
+    except BaseException:
+        return False
+    return True

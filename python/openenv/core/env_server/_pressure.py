@@ -1,0 +1,50 @@
+"""Tell threads that are blocked from threads that are starved.
+
+A job that waits behind another for 20 ms needs a thread of its own if the other
+one sleeps or waits for I/O.  It needs none if the process has no time to give:
+then 32 threads that run one after the other are as good as 1,000, and more only
+make it worse.  Two signs of a starved process, either is enough:
+
+* the timer that takes the sample fires late (the interpreter lock, or the cores,
+  are taken by others),
+* the process used most of a core since the last sample.
+"""
+
+from __future__ import annotations
+
+import time
+
+MAX_LAG_S = 0.005  # CPython's switch interval: a later timer had to wait for the lock
+MAX_LOAD = 0.7  # of one core
+CALM_SAMPLES = 2  # a single sample may have been lucky
+
+
+class Pressure:
+    """Follows how busy the process is; sampled by the watchdog's timer."""
+
+    def __init__(self) -> None:
+        self._wall_s = 0.0
+        self._cpu_s = 0.0
+        self._calm = 0
+
+    def begin(self, now_s: float) -> None:
+        """Start an interval; call when the timer is armed after a pause."""
+        self._wall_s, self._cpu_s, self._calm = now_s, time.process_time(), 0
+
+    def sample(self, now_s: float, lag_s: float) -> bool:
+        """End an interval and start the next.
+
+        Args:
+            now_s: the loop's time.
+            lag_s: how late the timer fired.
+
+        Returns:
+            Whether the process had time to spare for several intervals.
+        """
+        cpu_s = time.process_time()
+        elapsed_s = max(now_s - self._wall_s, 1e-6)
+        load = (cpu_s - self._cpu_s) / elapsed_s
+        self._wall_s, self._cpu_s = now_s, cpu_s
+        calm = lag_s < MAX_LAG_S and load < MAX_LOAD
+        self._calm = self._calm + 1 if calm else 0
+        return self._calm >= CALM_SAMPLES

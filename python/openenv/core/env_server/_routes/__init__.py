@@ -1,0 +1,1 @@
+"""The server's routes: ``/ws``, the HTTP ones, and what describes the environment."""

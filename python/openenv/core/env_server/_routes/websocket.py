@@ -1,0 +1,195 @@
+"""``/ws``: one connection is one session is one environment.
+
+Portable ASGI.  Two tasks a connection: the *reader* (the ASGI call itself) keeps
+receiving while a step runs, so that a client that vanishes is noticed at once; the
+*worker* serves the messages one at a time, in order::
+
+    receive --> Inbox (bounded) --> worker --> session.run --> send
+       |                              |
+       +-- disconnect: cancel ------->+--> session ends, close frame
+
+A full inbox stops the reader, and with it the transport.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from contextlib import suppress
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+from starlette.websockets import WebSocket, WebSocketDisconnect, WebSocketState
+
+from openenv import _rust
+from openenv.core.env_server._dispatch import Answer, Features
+from openenv.core.env_server._wire_errors import (
+    CLOSE_NORMAL,
+    SessionIdle,
+    close_code,
+    error_data,
+)
+from openenv.errors import EnvironmentFactoryError, SessionCapacityError
+
+if TYPE_CHECKING:
+    from openenv.core.env_server._hosted import Hosted
+    from openenv.core.env_server._sessions import Session
+    from openenv.core.env_server.http_server import HTTPEnvServer
+
+INBOX_MESSAGES: Final = 16  # pipelined requests held; upstream's clients send one
+
+_log = logging.getLogger(__name__)
+
+
+async def serve_websocket(server: HTTPEnvServer, websocket: WebSocket) -> None:
+    """Serve one connection from accept to close."""
+    await _Connection(server, websocket).serve()
+
+
+class _Inbox:
+    """Messages between reader and worker; None tells that the session was idle."""
+
+    def __init__(self) -> None:
+        self._messages: deque[str | bytes | None] = deque()
+        self._arrival: asyncio.Future[None] | None = None
+        self._room: asyncio.Future[None] | None = None
+
+    def post(self, message: str | bytes | None) -> None:
+        """Add a message, whatever the bound."""
+        self._messages.append(message)
+        _resolve(self._arrival)
+
+    async def put(self, message: str | bytes) -> None:
+        """Add a message, then wait until there is room for the next."""
+        self.post(message)
+        if len(self._messages) >= INBOX_MESSAGES:
+            self._room = asyncio.get_running_loop().create_future()
+            await self._room
+
+    async def take(self) -> str | bytes | None:
+        """Wait for the next message."""
+        while not self._messages:
+            self._arrival = asyncio.get_running_loop().create_future()
+            await self._arrival
+        message = self._messages.popleft()
+        _resolve(self._room)
+        return message
+
+
+def _resolve(future: asyncio.Future[None] | None) -> None:
+    if future is not None and not future.done():
+        future.set_result(None)
+
+
+class _Connection:
+    """One WebSocket connection."""
+
+    def __init__(self, server: HTTPEnvServer, websocket: WebSocket) -> None:
+        self._server = server
+        self._websocket = websocket
+        self._inbox = _Inbox()
+        self._features = Features.parse(websocket.headers.get("openenv-features", ""))
+
+    async def serve(self) -> None:
+        """Accept, then read until the client is gone."""
+        await self._websocket.accept()
+        worker = asyncio.create_task(self._work())
+        try:
+            await self._read()
+        finally:
+            worker.cancel()
+            with suppress(asyncio.CancelledError):
+                await worker
+
+    async def _read(self) -> None:
+        """Put messages into the inbox until the connection ends."""
+        while True:
+            event = await self._websocket.receive()
+            if event["type"] == "websocket.disconnect":
+                return
+            text = event.get("text")
+            await self._inbox.put(event["bytes"] if text is None else text)
+
+    # -- the worker --------------------------------------------------------------
+
+    async def _work(self) -> None:
+        """Hold a session and serve its messages; log what is our own fault."""
+        try:
+            await self._hold_session()
+        except (SessionCapacityError, EnvironmentFactoryError, SessionIdle) as error:
+            if error.__cause__ is not None:
+                _log.warning("%s", error, exc_info=error.__cause__)
+            await self._refuse(error)
+        except Exception as error:
+            _log.exception("a session failed by a fault of the server")
+            await self._refuse(error)
+
+    async def _hold_session(self) -> None:
+        server = self._server
+        session = await server.open_session()
+        try:
+            session.watch(partial(self._inbox.post, None))
+            await self._serve_messages(session)
+        finally:
+            ending = server.end_session(session)
+            if not session.busy:
+                await asyncio.wait({ending})
+        await self._close(CLOSE_NORMAL)
+
+    async def _serve_messages(self, session: Session) -> None:
+        """Answer until the client says close.
+
+        Raises:
+            SessionIdle: the session expired.
+        """
+        while True:
+            message = await self._inbox.take()
+            if message is None:
+                self._expire(session)
+                continue
+            answer = await self._answer(session, message)
+            if answer.data is None or not await self._send(answer.data):
+                return
+
+    async def _answer(self, session: Session, message: str | bytes) -> Answer:
+        dispatcher, features = self._server.dispatcher, self._features
+
+        def answer(hosted: Hosted) -> Answer:
+            return dispatcher.answer(hosted, message, features)
+
+        async def answer_async(hosted: Hosted) -> Answer:
+            return await dispatcher.answer_async(hosted, message, features)
+
+        result: Answer = await session.run(answer, answer_async)
+        session.step_count += result.op == "step"
+        return result
+
+    def _expire(self, session: Session) -> None:
+        """Raise unless a request came between the timer and its message."""
+        timeout_s = self._server.concurrency_config.session_timeout
+        if timeout_s is not None and session.idle_s >= timeout_s:
+            msg = f"{timeout_s:g}"
+            raise SessionIdle(msg)
+
+    # -- sending -----------------------------------------------------------------
+
+    async def _refuse(self, error: Exception) -> None:
+        """Send the error frame, then close with the error's code."""
+        if await self._send(_rust.error_reply(error_data(error))):
+            await self._close(close_code(error))
+
+    async def _send(self, reply: bytes) -> bool:
+        """Send a text frame; False when the client is gone."""
+        try:
+            await self._websocket.send_text(reply.decode())
+        except (WebSocketDisconnect, RuntimeError, OSError):
+            return False  # RuntimeError: the ASGI server saw the close first
+        return True
+
+    async def _close(self, code: int) -> None:
+        websocket = self._websocket
+        if websocket.client_state is WebSocketState.DISCONNECTED:
+            return
+        with suppress(WebSocketDisconnect, RuntimeError, OSError):
+            await websocket.close(code)
