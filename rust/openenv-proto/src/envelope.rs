@@ -11,13 +11,13 @@
 //! ```
 
 use alloc::borrow::Cow;
-use core::str;
 
 use crate::{
     error::EnvelopeError,
+    members::Observation,
     message::Op,
     reply::ReplyKind,
-    scan::{decode_string, for_each_member},
+    scan::{Reader, decode_string},
 };
 
 /// A message, split. Slices borrow from the text.
@@ -61,53 +61,70 @@ impl Kind<'_> {
 /// The text is not UTF-8, not JSON, too deep, not an object, or has no string `type`; the first of
 /// these in this order.
 pub fn split(text: &[u8]) -> Result<Envelope<'_>, EnvelopeError> {
-    str::from_utf8(text)
-        .map_err(|error| EnvelopeError::NotUtf8 { position: error.valid_up_to() })?;
     let mut found = Found::default();
-    for_each_member(text, Key::from_name, |key, value| found.take(key, value))?;
-    let kind = decode_string(found.kind.ok_or(EnvelopeError::TypeMissing)?)
-        .ok_or(EnvelopeError::TypeNotString)?;
-    Ok(Envelope { kind: Kind(kind), data: found.data, ext: found.ext, extra: found.extra })
+    Reader::read_object(text, |reader, key| {
+        found.take(key, reader.value(0)?);
+        Ok(())
+    })?;
+    found.envelope()
 }
 
-#[derive(Clone, Copy)]
-enum Key {
-    Data,
-    Ext,
-    Other,
-    Type,
-}
-
-impl Key {
-    fn from_name(name: &str) -> Self {
-        match name {
-            "data" => Self::Data,
-            "ext" => Self::Ext,
-            "type" => Self::Type,
-            _ => Self::Other,
+/// Splits one message and, in the same pass, the members of its `data` as
+/// [`crate::observation_members`] does. They mean something only if the kind says so; without
+/// a `data` object there are none.
+///
+/// # Errors
+/// As [`split`].
+pub fn split_reply(text: &[u8]) -> Result<(Envelope<'_>, Observation<'_>), EnvelopeError> {
+    let mut found = Found::default();
+    let mut members = Observation::default();
+    Reader::read_object(text, |reader, key| {
+        if key == "data" {
+            members = Observation::default();
         }
-    }
+        let value = match key {
+            "data" if reader.is_object() => reader.object(|reader, key| {
+                members.take(key, reader.value(1)?);
+                Ok(())
+            })?,
+            _ => reader.value(0)?,
+        };
+        found.take(key, value);
+        Ok(())
+    })?;
+    Ok((found.envelope()?, members))
 }
 
 #[derive(Default)]
 struct Found<'a> {
-    kind: Option<&'a [u8]>,
-    data: Option<&'a [u8]>,
-    ext: Option<&'a [u8]>,
+    kind: Option<&'a str>,
+    data: Option<&'a str>,
+    ext: Option<&'a str>,
     extra: bool,
 }
 
 impl<'a> Found<'a> {
-    fn take(&mut self, key: Key, value: &'a [u8]) {
+    fn take(&mut self, key: &str, value: &'a str) {
         let place = match key {
-            Key::Data => &mut self.data,
-            Key::Ext => &mut self.ext,
-            Key::Type => &mut self.kind,
-            Key::Other => {
+            "data" => &mut self.data,
+            "ext" => &mut self.ext,
+            "type" => &mut self.kind,
+            _ => {
                 self.extra = true;
                 return;
             }
         };
         self.extra |= place.replace(value).is_some();
+    }
+
+    fn envelope(self) -> Result<Envelope<'a>, EnvelopeError> {
+        let kind = self.kind.ok_or(EnvelopeError::TypeMissing)?;
+        let kind = decode_string(kind).ok_or(EnvelopeError::TypeNotString)?;
+        Ok(Envelope {
+            kind: Kind(kind),
+            data: self.data.map(str::as_bytes),
+            ext: self.ext.map(str::as_bytes),
+            extra: self.extra,
+        })
     }
 }

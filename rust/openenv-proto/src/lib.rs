@@ -34,7 +34,7 @@ mod scan;
 pub mod server_session;
 
 pub use client_session::{Answer, ClientLimits, ClientSession, RequestId};
-pub use envelope::{Envelope, Kind, split};
+pub use envelope::{Envelope, Kind, split, split_reply};
 pub use error::{EnvelopeError, SessionError};
 pub use members::{Observation, observation_members, splice};
 pub use message::{Op, begin_request, end_request};

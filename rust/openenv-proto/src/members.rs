@@ -8,7 +8,7 @@
 
 use alloc::vec::Vec;
 
-use crate::{error::EnvelopeError, scan::for_each_member};
+use crate::{error::EnvelopeError, scan::Reader};
 
 /// The members of an observation answer's `data`, raw. Other members are passed over.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
@@ -24,40 +24,29 @@ pub struct Observation<'a> {
     pub metadata: Option<&'a [u8]>,
 }
 
-/// Splits `data`, a slice that [`crate::split`] gave. The last of two equal keys wins.
+/// Splits `data`. The last of two equal keys wins.
 ///
 /// # Errors
 /// `data` is not a JSON object.
 pub fn observation_members(data: &[u8]) -> Result<Observation<'_>, EnvelopeError> {
     let mut found = Observation::default();
-    for_each_member(data, Key::from_name, |key, value| match key {
-        Key::Done => found.done = Some(value),
-        Key::Metadata => found.metadata = Some(value),
-        Key::Observation => found.observation = Some(value),
-        Key::Other => {}
-        Key::Reward => found.reward = Some(value),
+    Reader::read_object(data, |reader, key| {
+        found.take(key, reader.value(0)?);
+        Ok(())
     })?;
     Ok(found)
 }
 
-#[derive(Clone, Copy)]
-enum Key {
-    Done,
-    Metadata,
-    Observation,
-    Other,
-    Reward,
-}
-
-impl Key {
-    fn from_name(name: &str) -> Self {
-        match name {
-            "done" => Self::Done,
-            "metadata" => Self::Metadata,
-            "observation" => Self::Observation,
-            "reward" => Self::Reward,
-            _ => Self::Other,
-        }
+impl<'a> Observation<'a> {
+    pub(crate) fn take(&mut self, key: &str, value: &'a str) {
+        let place = match key {
+            "done" => &mut self.done,
+            "metadata" => &mut self.metadata,
+            "observation" => &mut self.observation,
+            "reward" => &mut self.reward,
+            _ => return,
+        };
+        *place = Some(value.as_bytes());
     }
 }
 

@@ -172,7 +172,7 @@ fn step(
 
 proptest! {
     #![proptest_config(ProptestConfig {
-        cases: 2000, failure_persistence: None, ..ProptestConfig::default()
+        cases: 1000, failure_persistence: None, ..ProptestConfig::default()
     })]
 
     #[test]

@@ -1,6 +1,9 @@
 //! `split` against a table of shapes, and against `serde_json` on generated and damaged text.
 
-use openenv_proto::{Envelope, EnvelopeError, MAX_DEPTH, Op, ReplyKind, split};
+use openenv_proto::{
+    Envelope, EnvelopeError, MAX_DEPTH, Observation, Op, ReplyKind, observation_members, split,
+    split_reply,
+};
 use proptest::prelude::*;
 use serde_json::Value;
 
@@ -120,7 +123,7 @@ fn what_is_no_envelope_is_refused_by_its_cause() {
         (br#"{"type":"step","data":NaN}"#, NotJson { position: 22 }),
         (br#"{"type":"step","data":01}"#, NotJson { position: 23 }),
         (b"{\"type\":\"a\nb\"}", NotJson { position: 10 }),
-        (br#"{"type":"\ud800"}"#, NotJson { position: 15 }),
+        (br#"{"type":"\ud800"}"#, NotJson { position: 9 }),
         (b"{\"type\":\"step\",\"data\":\"\xff\"}", NotUtf8 { position: 23 }),
         (b"\xef\xbb\xbf{\"type\":\"step\"}", NotJson { position: 0 }),
     ];
@@ -145,6 +148,41 @@ fn depth_is_refused_by_name_and_not_by_a_full_stack() {
 }
 
 #[test]
+fn empty_containers_count_and_both_splits_count_alike() {
+    for (open, core, close) in [("[", "[]", "]"), (r#"{"a":"#, "{}", "}")] {
+        for (depth, is_ok) in [(MAX_DEPTH - 1, true), (MAX_DEPTH, false)] {
+            let value = open.repeat(depth) + core + &close.repeat(depth);
+            let text = format!(r#"{{"type":"observation","data":{value}}}"#);
+
+            assert_eq!(is_ok, split(text.as_bytes()).is_ok());
+            assert_eq!(is_ok, split_reply(text.as_bytes()).is_ok());
+        }
+    }
+}
+
+#[test]
+fn a_reply_is_split_down_to_its_members_in_one_pass() {
+    let text = br#"{"data":[],"type":"observation","data":{"done":true,"observation":{"x":{}}}}"#;
+
+    let (envelope, members) = split_reply(text).unwrap();
+
+    assert_eq!(Some(ReplyKind::Observation), envelope.kind.reply());
+    assert_eq!(Some(br#"{"done":true,"observation":{"x":{}}}"#.as_slice()), envelope.data);
+    assert_eq!(Some(b"true".as_slice()), members.done);
+    assert_eq!(Some(br#"{"x":{}}"#.as_slice()), members.observation);
+    assert_eq!((None, None), (members.reward, members.metadata));
+}
+
+#[test]
+fn members_of_a_data_that_lost_to_a_later_one_are_forgotten() {
+    for last in ["{}", "null", "[1]"] {
+        let text = format!(r#"{{"type":"state","data":{{"done":true}},"data":{last}}}"#);
+
+        assert_eq!(Observation::default(), split_reply(text.as_bytes()).unwrap().1, "{last}");
+    }
+}
+
+#[test]
 fn errors_say_what_and_where() {
     let sentence = |text: &[u8]| split(text).unwrap_err().to_string();
 
@@ -155,7 +193,7 @@ fn errors_say_what_and_where() {
     assert_eq!("message has a `type` that is not a string", sentence(br#"{"type":1}"#));
     let deep = "[".repeat(201) + "1";
 
-    assert_eq!("JSON nests deeper than 200 at byte 201", sentence(deep.as_bytes()));
+    assert_eq!("JSON nests deeper than 200 at byte 200", sentence(deep.as_bytes()));
 }
 
 /// JSON text with blanks, escapes, duplicates and long numbers.
@@ -256,6 +294,30 @@ proptest! {
     #[test]
     fn split_and_serde_json_agree_on_envelopes(text in envelope_text()) {
         agree(text.as_bytes())?;
+    }
+
+    #[test]
+    fn one_pass_gives_what_two_passes_give(
+        members in prop::collection::vec(
+            ("\"(done|reward|r\\\\u0065ward|metadata|observation|x)\"", json_text()), 0..5),
+        around in prop::collection::vec(member(), 0..2),
+        at in any::<prop::sample::Index>(),
+        with in prop::option::of(prop::sample::select(br#"{}[]",: "#.as_slice())),
+        is_damaged: bool,
+    ) {
+        let mut all = vec![
+            (r#""type""#.to_owned(), r#""observation""#.to_owned()),
+            (r#""data""#.to_owned(), object_text(&members, " ")),
+        ];
+        all.extend(around);
+        let text = object_text(&all, "");
+        let text = if is_damaged { damage(&text, at, with) } else { text.into_bytes() };
+
+        let expected = split(&text).map(|envelope| {
+            let members = envelope.data.map(observation_members).and_then(Result::ok);
+            (envelope, members.unwrap_or_default())
+        });
+        prop_assert_eq!(expected, split_reply(&text));
     }
 
     #[test]

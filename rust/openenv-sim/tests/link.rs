@@ -115,7 +115,8 @@ fn rough_weather_splits_and_joins() {
         link.send(End::Left, send, 0);
     }
     let reads = arrivals(&mut link, End::Right, Weather::ROUGH.max_delay_ns);
-    let lengths: Vec<usize> = reads.iter().map(|read| stream(&[read.clone()]).0.len()).collect();
+    let lengths: Vec<usize> =
+        reads.iter().map(|read| stream(core::slice::from_ref(read)).0.len()).collect();
 
     assert_eq!(sends.concat(), stream(&reads).0);
     assert!(lengths.iter().any(|length| *length < 4), "{lengths:?}");
