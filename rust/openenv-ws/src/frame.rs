@@ -253,7 +253,7 @@ fn parse_long_length(after: &[u8]) -> Result<Option<(u64, usize)>, Error> {
 
 #[cfg(test)]
 mod tests {
-    use std::vec;
+    use alloc::vec;
 
     use proptest::{collection::vec as bytes_of, prelude::*};
 

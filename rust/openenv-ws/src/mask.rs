@@ -62,7 +62,7 @@ fn repeated([a, b, c, d]: [u8; 4]) -> [u8; 16] {
 
 #[cfg(test)]
 mod tests {
-    use std::vec;
+    use alloc::vec;
 
     use proptest::{collection::vec as bytes_of, prelude::*};
 

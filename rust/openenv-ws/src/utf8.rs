@@ -74,7 +74,7 @@ impl Utf8Stream {
 
 #[cfg(test)]
 mod tests {
-    use std::vec::Vec;
+    use alloc::vec::Vec;
 
     use proptest::{collection::vec as bytes_of, prelude::*};
 

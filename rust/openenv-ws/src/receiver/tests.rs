@@ -1,6 +1,6 @@
 //! Memory of the receiver: it follows what has arrived, never what was declared.
 
-use std::{vec, vec::Vec};
+use alloc::{vec, vec::Vec};
 
 use super::*;
 

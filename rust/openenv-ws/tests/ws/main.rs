@@ -1,6 +1,10 @@
 //! The crate from outside, as its callers see it.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot build its input must fail")]
+#![expect(
+    clippy::indexing_slicing,
+    clippy::unwrap_used,
+    reason = "a test that cannot build its input must fail"
+)]
 
 mod connection;
 mod errors;

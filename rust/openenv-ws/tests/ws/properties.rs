@@ -11,7 +11,7 @@ use crate::support::{
 /// One thing a peer does.
 #[derive(Clone, Debug)]
 enum Deed {
-    Message { is_text: bool, payload: Vec<u8>, cuts: Vec<Index>, between: Vec<Deed> },
+    Message { is_text: bool, payload: Vec<u8>, cuts: Vec<Index>, between: Vec<Self> },
     Ping(Vec<u8>),
     Pong(Vec<u8>),
 }
@@ -57,7 +57,7 @@ impl Deed {
                     let opcode = if i == 0 { opcode } else { CONTINUATION };
                     out.extend(peer_frame(role, i == last, opcode, fragment));
                     if i == 0 && last > 0 {
-                        between.iter().for_each(|deed| out.extend(deed.bytes(role)));
+                        out.extend(between.iter().flat_map(|deed| deed.bytes(role)));
                     }
                 }
                 out
