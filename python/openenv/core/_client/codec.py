@@ -28,7 +28,6 @@ from typing import Any, Final, TypeVar, get_args, get_origin
 
 import msgspec
 from pydantic import AliasChoices, AliasPath, BaseModel, TypeAdapter
-
 from typing_extensions import is_typeddict
 
 from openenv import _rust
