@@ -6,14 +6,14 @@ import asyncio
 from typing import TYPE_CHECKING
 
 import pytest
-from openenv.core.env_client import EnvClient
-from openenv.core.generic_client import GenericEnvClient
 from tests.conformance.golden.environments import (
     EchoAction,
     EchoObservation,
     EchoState,
 )
 
+from openenv.core.env_client import EnvClient
+from openenv.core.generic_client import GenericEnvClient
 from openenv.errors import (
     CapacityReached,
     ExecutionFailed,

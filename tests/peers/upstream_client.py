@@ -48,11 +48,11 @@ async def errors(url: str) -> list[str]:
 
 
 async def timeout(url: str) -> list[str]:
-    """A step over its deadline, then the next one."""
-    async with GenericEnvClient(base_url=url, message_timeout_s=0.3) as client:
+    """A step half a second over its deadline, then a reset within its own."""
+    async with GenericEnvClient(base_url=url, message_timeout_s=1.0) as client:
         await client.reset()
         try:
-            await client.step({"message": "sleep:0.8"})
+            await client.step({"message": "sleep:1.5"})
         except TimeoutError as error:
             first = type(error).__name__
         reset = await client.reset(seed=7)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import environments as envs
-from openenv.core.env_server.http_server import create_app
 
+from openenv.core.env_server.http_server import create_app
 from openenv.core.env_server.types import ConcurrencyConfig
 
 # name: (environment class or factory, action class, what create_app is given)

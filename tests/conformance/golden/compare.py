@@ -58,7 +58,7 @@ def canonical(item: Any) -> Any:
         return SECONDS.sub("N s", item)
     try:
         value = json.loads(PYDANTIC_VERSION.sub("pydantic/", item))
-        is_schema = isinstance(value, dict) and SCHEMA_KEYS <= value.keys()
+        is_schema = isinstance(value, dict) and value.keys() >= SCHEMA_KEYS
         return json.dumps(without_prose(value) if is_schema else value)
     except json.JSONDecodeError:
         title = TITLE.search(item)

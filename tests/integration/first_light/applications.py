@@ -11,7 +11,6 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from openenv.core.env_server.http_server import create_app
-
 from openenv.core.env_server.interfaces import Environment
 from openenv.core.env_server.types import Action, Observation, State
 

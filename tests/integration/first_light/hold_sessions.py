@@ -12,6 +12,7 @@ import sys
 import time
 
 import uvloop
+
 from openenv.core.generic_client import GenericEnvClient
 
 

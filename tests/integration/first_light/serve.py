@@ -8,7 +8,7 @@ from importlib import import_module
 from openenv.core.env_server import serve
 
 
-def tell(port: int) -> None:
+def tell(_host: str, port: int) -> None:
     """Tell the test which port the system chose."""
     print(f"PORT {port}", flush=True)  # noqa: T201 - the protocol with the test
 
