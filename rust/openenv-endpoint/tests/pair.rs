@@ -2,7 +2,7 @@
 //!
 //! What is asserted is the promise of the whole: each request gets its own answer or one named
 //! failure, whatever the link does to the bytes.
-#![expect(missing_docs, reason = "a test")]
+#![expect(clippy::indexing_slicing, clippy::unwrap_used, reason = "a test")]
 
 use openenv_endpoint::{
     ClientConfig, ClientEndpoint, ClientEvent, ClientLimits, Failure, KeepaliveConfig, Limits,

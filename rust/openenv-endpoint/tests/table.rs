@@ -1,5 +1,5 @@
 //! Each phase of the client endpoint against each thing that can happen to it.
-#![expect(missing_docs, reason = "a test")]
+#![expect(clippy::unwrap_used, reason = "a test")]
 
 use openenv_endpoint::{
     Cause, ClientConfig, ClientEndpoint, ClientEvent, ClientLimits, Failure, KeepaliveConfig,
