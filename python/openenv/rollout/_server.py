@@ -62,7 +62,7 @@ def _end_with_parent(lifeline: int) -> None:
 
 
 def _serve(application: object, ready_fd: int) -> None:
-    def tell(port: int) -> None:
+    def tell(_host: str, port: int) -> None:
         os.write(ready_fd, json.dumps({"port": port}).encode() + b"\n")
         os.close(ready_fd)
 

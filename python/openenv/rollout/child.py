@@ -100,6 +100,11 @@ class ChildServer:
             if self._drain is not None:
                 self._drain.cancel()
 
+    @property
+    def process_id(self) -> int:
+        """The server's process id, which is its process group's too."""
+        return self._running().pid
+
     async def _start(self) -> None:
         read_end, write_end = os.pipe()
         try:

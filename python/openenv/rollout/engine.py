@@ -246,9 +246,7 @@ class _Played:
             done=self.done and not failed,
             truncated=not self.done and not failed,
             duration_s=round(duration_s, 6),
-            error=None
-            if self.error is None
-            else EpisodeError(type(self.error).__name__, str(self.error)),
+            error=None if self.error is None else EpisodeError.of(self.error),
         )
 
 

@@ -3,17 +3,35 @@
 from __future__ import annotations
 
 import time
+import traceback
 from collections import Counter
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import msgspec
 
+from openenv.errors import OpenEnvError
+
 
 class EpisodeError(msgspec.Struct, frozen=True):
-    """Why an episode failed: the exception's class name and its text."""
+    """Why an episode failed: the exception's class name and its text.
+
+    The text of a foreign exception ends with the line that raised it, since a policy's
+    `KeyError: 'x'` alone tells little.
+    """
 
     type: str
     message: str
+
+    @classmethod
+    def of(cls, error: Exception) -> EpisodeError:
+        """Describe an exception."""
+        message = str(error)
+        frames = traceback.extract_tb(error.__traceback__)
+        if frames and not isinstance(error, OpenEnvError):
+            place = f"({Path(frames[-1].filename).name}:{frames[-1].lineno})"
+            message = f"{message} {place}" if message else place
+        return cls(type(error).__name__, message)
 
 
 class EpisodeRecord(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -30,8 +30,10 @@ def serve(
 ) -> None:
     """Serve an environment until Ctrl-C."""
 
-    def tell(bound_port: int) -> None:
-        status.print(f"{environment} is served on http://{host}:{bound_port}")
+    def tell(bound_host: str, bound_port: int) -> None:
+        shown = f"[{bound_host}]" if ":" in bound_host else bound_host
+        line = f"{environment} is served on http://{shown}:{bound_port}"
+        status.print(line, markup=False, soft_wrap=True)
 
     try:
         application = load_application(find_environment(environment))
