@@ -5,7 +5,7 @@
 //! first; it is taken when something has to be put back that JSON could not say (`ext.nonfinite`,
 //! bytes markers), or when only Python's `json` reads the text.
 
-use openenv_proto::{Envelope, Observation, ReplyKind, observation_members, splice, split};
+use openenv_proto::{Envelope, Observation, ReplyKind, splice, split_reply};
 use pyo3::exceptions::PyValueError;
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -84,9 +84,9 @@ pub(crate) struct Decoded<'py> {
 
 impl Decoder {
     pub(crate) fn decode<'py>(&self, py: Python<'py>, text: &[u8]) -> Decoded<'py> {
-        match split(text) {
-            Ok(envelope) if envelope.ext.is_none() && !has_marker(text) => {
-                Decoded { result: self.fast(py, &envelope), ignored: Vec::new() }
+        match split_reply(text) {
+            Ok((envelope, members)) if envelope.ext.is_none() && !has_marker(text) => {
+                Decoded { result: self.fast(py, &envelope, &members), ignored: Vec::new() }
             }
             _ => match Answer::from_objects(py, text) {
                 Ok(answer) => Decoded { result: self.slow(&answer), ignored: answer.ignored },
@@ -104,8 +104,10 @@ impl Decoder {
             Shape::Data => decode(py, data),
             Shape::State => self.convert.json(py, data),
             Shape::Result { step_result, lift } => {
-                let members = observation_members(data).map_err(|_| not_an_object())?;
-                let observation = self.observation(py, &members, *lift)?;
+                if !data.starts_with(b"{") {
+                    return Err(not_an_object());
+                }
+                let observation = self.observation(py, members, *lift)?;
                 let reward = scalar(py, members.reward)?;
                 let done = done(py, members.done)?;
                 let metadata = scalar(py, members.metadata)?;
