@@ -1,5 +1,3 @@
-# ruff: noqa: SIM300 - STYLE 31: assert expected == actual
-
 from __future__ import annotations
 
 import dataclasses

@@ -5,7 +5,7 @@ environment behind it. The rules (``DEVIATIONS.md`` 7, 8, 9, 14):
 
 * Calls are served in the order in which they were made, one at a time.
 * The first call opens the connection.
-* A *begun* session (a reset was sent, or a call was answered) whose connection ends
+* A *begun* session (a reset was tried, or a call was sent) whose connection ends
   is *lost*: ``step`` and ``state`` raise `SessionLost`, ``reset`` opens a new one.
 * A session that had not begun lost nothing: the next call opens a new connection.
 * ``reset`` does not wait behind a request that nobody waits for any more: it opens a
@@ -185,10 +185,7 @@ class Link:
 
     async def _reset_once(self, call: Call, started: float) -> Any:
         self._drop_held_up(call, started)
-        connection = self._connection
-        if connection is None or self._queued or not connection.is_open:
-            deadline = self._connect_deadline(call, started)
-            connection = await self._in_turn(deadline, takes_lost=True)
+        connection = await self._for_reset(call, started)
         was_lost, self._lost = self._lost, None
         try:
             answer = await self._ask(connection, call, started)
@@ -198,6 +195,19 @@ class Link:
             raise
         self._tell_ignored(connection)
         return answer
+
+    async def _for_reset(self, call: Call, started: float) -> Connection:
+        connection = self._connection
+        if connection is not None and not self._queued and connection.is_open:
+            return connection
+        deadline = self._connect_deadline(call, started)
+        try:
+            return await self._in_turn(deadline, takes_lost=True)
+        except Exception as exc:
+            # The caller relies on a reset that never was.
+            if self._connection is None and self._lost is None:
+                self._begun, self._lost = True, exc
+            raise
 
     def _drop_held_up(self, call: Call, started: float) -> None:
         connection = self._connection
