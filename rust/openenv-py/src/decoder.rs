@@ -95,7 +95,12 @@ impl Decoder {
         }
     }
 
-    fn fast<'py>(&self, py: Python<'py>, envelope: &Envelope<'_>) -> PyResult<Bound<'py, PyAny>> {
+    fn fast<'py>(
+        &self,
+        py: Python<'py>,
+        envelope: &Envelope<'_>,
+        members: &Observation<'_>,
+    ) -> PyResult<Bound<'py, PyAny>> {
         let data = envelope.data.unwrap_or(b"{}");
         if envelope.kind.reply() == Some(ReplyKind::Error) {
             return Err(server_error(&decode(py, data)?));
