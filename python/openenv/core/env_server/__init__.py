@@ -251,7 +251,7 @@ _MODULES: dict[str, tuple[str, ...]] = {
     ),
 }
 
-__all__ = face_names(_MODULES)
+__all__ = face_names(_MODULES)  # noqa: PLE0605 - made from the one table
 
 __getattr__ = lazy_getattr(__name__, _MODULES, globals())
 

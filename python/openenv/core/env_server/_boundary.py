@@ -54,15 +54,6 @@ async def call_async(
         raise fault(error) from error
 
 
-async def in_thread(function: Callable[[], _T]) -> _T:
-    """Call foreign code that may block on a helper thread of the running loop.
-
-    Raises:
-        EnvironmentFault: it raised; the environment's fault.
-    """
-    return await asyncio.to_thread(call, function)
-
-
 def fault(error: BaseException) -> EnvironmentFault:
     """Describe an exception of foreign code; the text is never empty."""
     name = type(error).__name__
@@ -73,5 +64,5 @@ def _text(error: BaseException) -> str:
     """Return the exception's text, empty when even that fails."""
     try:
         return str(error)
-    except Exception:
+    except Exception:  # noqa: BLE001 - a foreign __str__ may raise anything
         return ""

@@ -6,6 +6,8 @@ what that refuses is decided again in Python mode, so that errors and acceptance
 those of upstream, which validates the output of ``json.loads``.
 """
 
+# ruff: noqa: ANN401 - the authors' values may be of any type
+
 from __future__ import annotations
 
 import dataclasses

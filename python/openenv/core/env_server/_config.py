@@ -27,7 +27,7 @@ def read_settings() -> Settings:
     Raises:
         ValueError: ``OPENENV_MAX_CONCURRENT_ENVS`` is no positive integer.
     """
-    variables = os.environ
+    variables = os.environ  # noqa: TID251 - this is the config module
     return Settings(
         mode=variables.get("OPENENV_MODE"),
         max_concurrent_envs=_positive(variables.get("OPENENV_MAX_CONCURRENT_ENVS")),

@@ -8,11 +8,14 @@ other is decided again as upstream does (`json.loads`, the message models).
     message --> request --> plan --> method called (or awaited) --> finish --> bytes
 """
 
+# ruff: noqa: ANN401 - the authors' values may be of any type
+
 from __future__ import annotations
 
 import json
 import logging
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pydantic import BaseModel, ValidationError
@@ -142,7 +145,7 @@ class Dispatcher:
         if isinstance(plan, Answer):
             return plan
         try:
-            result = await call_planned(plan)
+            result = await call_planned(hosted, plan)
         except EnvironmentFault as fault:
             return failure(fault, features)
         return self._finish(plan, result, features)
@@ -228,20 +231,20 @@ def state_plan(hosted: Hosted) -> Plan:
     return Plan("state", lambda: hosted.environment.state, awaited=False, ignored=[])
 
 
-async def call_planned(plan: Plan) -> Any:
+async def call_planned(hosted: Hosted, plan: Plan) -> Any:
     """Make the call on the environment loop.
 
     A ``reset`` or ``step`` that is not the overridden one of the two may block, so
-    it gets a helper thread, as upstream's; ``state`` stays on the loop.
+    it gets a helper thread, as upstream's; all else stays on the loop.
 
     Raises:
         EnvironmentFault: the environment raised.
     """
     if plan.awaited:
         return await _boundary.call_async(plan.call)
-    if plan.op == "state":
+    if plan.op not in ("reset", "step"):
         return _boundary.call(plan.call)
-    return await _boundary.in_thread(plan.call)
+    return await hosted.run_blocking(partial(_boundary.call, plan.call))
 
 
 def failure(fault: EnvironmentFault, features: Features) -> Answer:

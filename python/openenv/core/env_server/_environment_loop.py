@@ -12,15 +12,16 @@ import asyncio
 import logging
 import threading
 from collections import deque
-from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
+
+from openenv.core.env_server._executor import Pool
+from openenv.core.env_server._mailbox import Mailbox
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
 
-    from openenv.core.env_server._mailbox import Mailbox
 
-BLOCKING_THREADS = 32  # for `reset` of environments whose `step` alone is async
+HELPER_THREADS = 32  # for `reset` of environments whose `step` alone is async
 
 _log = logging.getLogger(__name__)
 
@@ -28,12 +29,13 @@ _log = logging.getLogger(__name__)
 class Errand:
     """One coroutine to run on the environment loop."""
 
-    __slots__ = ("_mailbox", "_task", "function", "future")
+    __slots__ = ("_mailbox", "_task", "finished", "function", "future")
 
     def __init__(
         self, function: Callable[[], Coroutine[Any, Any, object]], mailbox: Mailbox
     ) -> None:
         self.function = function
+        self.finished = False
         self.future: asyncio.Future[Any] = mailbox.loop.create_future()
         self._mailbox = mailbox
         self._task: asyncio.Task[None] | None = None
@@ -63,8 +65,9 @@ class Errand:
             value = await self.function()
         except asyncio.CancelledError:
             error = RuntimeError("the environment's work was cancelled")
-        except Exception as raised:
+        except Exception as raised:  # noqa: BLE001 - it is the future's to carry
             error = raised
+        self.finished = True
         self._mailbox.post(self.future, value, error)
 
 
@@ -72,6 +75,7 @@ class EnvironmentLoop:
     """The thread and its loop; started with the first errand."""
 
     def __init__(self) -> None:
+        self._helpers: Pool | None = None
         self._lock = threading.Lock()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._calls: deque[Callable[[asyncio.AbstractEventLoop], None]] = deque()
@@ -85,10 +89,24 @@ class EnvironmentLoop:
         self._call(errand.begin)
         return errand
 
+    async def run_blocking(self, function: Callable[[], object]) -> object:
+        """Run a function that may block on a helper thread; called on this loop."""
+        if self._helpers is None:
+            mailbox = Mailbox(asyncio.get_running_loop())
+            self._helpers = Pool(mailbox, max_threads=HELPER_THREADS)
+        lane = self._helpers.lane()
+        try:
+            return await lane.submit(function).future
+        finally:
+            lane.release()
+
     def close(self) -> None:
         """End the thread; what still runs is cancelled."""
         with self._lock:
             loop, self._loop = self._loop, None
+            helpers, self._helpers = self._helpers, None
+        if helpers is not None:
+            helpers.close()
         if loop is not None:
             loop.call_soon_threadsafe(loop.stop)
 
@@ -122,7 +140,7 @@ class EnvironmentLoop:
 def new_event_loop() -> asyncio.AbstractEventLoop:
     """Make a uvloop loop, an asyncio one where uvloop is missing (Windows)."""
     try:
-        import uvloop
+        import uvloop  # noqa: PLC0415 - not installed everywhere
     except ImportError:
         return asyncio.new_event_loop()
     return uvloop.new_event_loop()
@@ -131,14 +149,11 @@ def new_event_loop() -> asyncio.AbstractEventLoop:
 def _run_forever(loop: asyncio.AbstractEventLoop) -> None:
     """Run the loop until `EnvironmentLoop.close` stops it; the thread's main."""
     asyncio.set_event_loop(loop)
-    executor = ThreadPoolExecutor(BLOCKING_THREADS, "openenv-env-blocking")
-    loop.set_default_executor(executor)
     while not _stopped(loop):
         _log.error("an environment's task tried to end the environment loop")
     for task in asyncio.all_tasks(loop):
         task.cancel()
     loop.run_until_complete(asyncio.sleep(0))
-    executor.shutdown(wait=False, cancel_futures=True)
     loop.close()
 
 
@@ -146,6 +161,6 @@ def _stopped(loop: asyncio.AbstractEventLoop) -> bool:
     """Run the loop; True if it was stopped, False if a task broke out of it."""
     try:
         loop.run_forever()
-    except BaseException:
+    except BaseException:  # noqa: BLE001 - a task of user code raised SystemExit
         return False
     return True

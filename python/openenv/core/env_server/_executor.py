@@ -55,7 +55,7 @@ _log = logging.getLogger(__name__)
 class Job:
     """One function to run on a lane's worker."""
 
-    __slots__ = ("_token", "due_s", "function", "future", "lane")
+    __slots__ = ("_token", "due_s", "finished", "function", "future", "lane")
 
     def __init__(
         self, lane: Lane, function: Callable[[], object], future: asyncio.Future[Any]
@@ -64,7 +64,13 @@ class Job:
         self.function = function
         self.future = future
         self.due_s = 0.0
+        self.finished = False
         self._token = [True]
+
+    @property
+    def claimed(self) -> bool:
+        """Whether somebody has taken the job."""
+        return not self._token
 
     def claim(self) -> bool:
         """Take the job; True for exactly one caller, in whatever thread."""
@@ -137,9 +143,10 @@ class Worker:
         error: BaseException | None = None
         try:
             value = job.function()
-        except BaseException as raised:
+        except BaseException as raised:  # noqa: BLE001 - it is the future's to carry
             error = raised
         self.running = None
+        job.finished = True
         self._finished += 1  # before the loop hears of it and submits the next
         self._pool.mailbox.post(job.future, value, error)
 
@@ -170,6 +177,8 @@ class Pool:
         max_threads: most threads, without those of abandoned lanes.
         base_threads: lanes up to this number have a thread each.
         idle_s: how long a thread waits for work before it may end.
+        fixed: never more than ``max_threads``, never less once started: for
+            libraries that are bound to one thread for the process's life.
     """
 
     def __init__(
@@ -179,11 +188,13 @@ class Pool:
         max_threads: int,
         base_threads: int = BASE_THREADS,
         idle_s: float = IDLE_S,
+        fixed: bool = False,
     ) -> None:
         self.mailbox = mailbox
         self.max_threads = max_threads
         self.base_threads = min(base_threads, max_threads)
         self.idle_s = idle_s
+        self._fixed = fixed
         self.abandoned_lanes = 0
         self._workers: list[Worker] = []
         self._started = 0
@@ -222,7 +233,7 @@ class Pool:
     def retire(self, worker: Worker) -> bool:
         """Decide whether an idle worker ends; called by its thread."""
         with self._lock:
-            if worker.busy or (worker.base and worker.lanes):
+            if self._fixed or worker.busy or (worker.base and worker.lanes):
                 return False
             for lane in worker.lanes:
                 lane.worker = None
@@ -302,7 +313,7 @@ class Pool:
         waiting = self._waiting
         while waiting and waiting[0].due_s <= now_s:
             job = waiting.popleft()
-            if job._token:
+            if not job.claimed:
                 overdue.append(job)
         return overdue
 
@@ -347,4 +358,5 @@ class Pool:
         return min(running, key=lambda worker: worker.backlog, default=None)
 
     def _may_grow(self) -> bool:
-        return len(self._workers) < self.max_threads + self.abandoned_lanes
+        spare = 0 if self._fixed else self.abandoned_lanes
+        return len(self._workers) < self.max_threads + spare

@@ -1,14 +1,17 @@
 """One environment instance as the server sees it: what to call, and how."""
 
+# ruff: noqa: ANN401 - the authors' values may be of any type
+
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from openenv.core.env_server.interfaces import overrides_method
 
 Method = Callable[..., Any]
+RunBlocking = Callable[[Callable[[], object]], Awaitable[object]]
 
 
 class Hosted:
@@ -18,10 +21,13 @@ class Hosted:
         environment: the instance; touched only where it runs.
         is_async: whether it overrides ``reset_async`` or ``step_async``, so that
             it runs on the environment loop.
+        run_blocking: runs a function of an asynchronous environment that may block
+            on a helper thread of the environment loop.
     """
 
-    def __init__(self, environment: Any) -> None:
+    def __init__(self, environment: Any, run_blocking: RunBlocking) -> None:
         self.environment = environment
+        self.run_blocking = run_blocking
         self._async_methods = frozenset(
             name
             for name in ("reset", "step")

@@ -1,4 +1,6 @@
-"""JSON-RPC of environments without tools: what ``{"type":"mcp"}`` answers on ``/ws``."""
+"""JSON-RPC of environments without tools: the answers to ``mcp`` on ``/ws``."""
+
+# ruff: noqa: ANN401 - the authors' values may be of any type
 
 from __future__ import annotations
 

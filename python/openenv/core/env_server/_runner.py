@@ -93,11 +93,22 @@ class Runner:
         self._job = self._lane.submit(partial(function, hosted))
         return self._job.future
 
-    def close(self, *, abandoned: bool = False) -> asyncio.Future[None]:
-        """Cancel or withdraw what is under way, then close the environment.
+    def withdraw(self) -> bool:
+        """Take back a job that still waits for its thread.
 
-        Call once.  A step that runs on a thread cannot be stopped: closing waits
-        for it.
+        Returns:
+            Whether something runs on, because its caller was cancelled.
+        """
+        if self._errand is not None:
+            return not self._errand.finished
+        job = self._job
+        return job is not None and not job.finished and not job.claim()
+
+    def close(self, *, abandoned: bool = False) -> asyncio.Future[None]:
+        """Cancel what is under way, then close the environment.
+
+        Call once, after `withdraw`.  A step that runs on a thread cannot be
+        stopped: closing waits for it.
 
         Args:
             abandoned: whether new sessions may come while this one still runs, so
@@ -112,8 +123,6 @@ class Runner:
             return self._environment_loop.submit(
                 self._close_async, self._mailbox
             ).future
-        if self._job is not None:
-            self._job.claim()  # a job that still waits is never run
         return self._lane.submit(self._close).future
 
     def release(self) -> None:
@@ -131,7 +140,8 @@ class Runner:
 
     def _build(self) -> Hosted:
         try:
-            self.hosted = Hosted(_boundary.call(self._factory))
+            environment = _boundary.call(self._factory)
+            self.hosted = Hosted(environment, self._environment_loop.run_blocking)
         except EnvironmentFault as fault:
             raise EnvironmentFactoryError(factory_name(self._factory)) from fault
         return self.hosted

@@ -4,6 +4,8 @@ An app usually lives on one loop.  Test clients make a new one a request, so a s
 keeps a `Runtime` for each and drops those whose loop is closed.
 """
 
+# ruff: noqa: ANN401 - the authors' values may be of any type
+
 from __future__ import annotations
 
 import asyncio
@@ -58,7 +60,9 @@ class Runtime:
         self._environment_loop = environment_loop
         self._mailbox = Mailbox(loop)
         self._sessions = Pool(
-            self._mailbox, max_threads=1 if limits.single else limits.sessions
+            self._mailbox,
+            max_threads=1 if limits.single else limits.sessions,
+            fixed=limits.single,
         )
         self._one_shots = (
             self._sessions

@@ -1,5 +1,7 @@
 """Run an app: uvicorn with the settings that sessions of environments need."""
 
+# ruff: noqa: E402 - imports follow the check for the web framework
+
 from __future__ import annotations
 
 import contextlib
@@ -19,7 +21,7 @@ from uvicorn.config import WS_PROTOCOLS
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from fastapi import FastAPI
+    from starlette.types import ASGIApp
 
 MAX_MESSAGE_BYTES: Final = 100 * 1024 * 1024  # what upstream's client takes
 PING_INTERVAL_S: Final = 20.0  # keeps middleboxes open
@@ -54,7 +56,7 @@ class Server:
 
     def __init__(
         self,
-        app: FastAPI | Any,
+        app: ASGIApp,
         host: str = "127.0.0.1",
         port: int = 8000,
         *,
@@ -63,6 +65,7 @@ class Server:
         on_ready: Callable[[str, int], None] | None = None,
     ) -> None:
         self.socket = _bind(host, port)
+        _tell_limit(app, max_message_bytes)
         self.host = host
         self.port: int = self.socket.getsockname()[1]
         self._on_ready = on_ready
@@ -87,7 +90,7 @@ class Server:
 
 
 def serve(
-    app: FastAPI | Any,
+    app: ASGIApp,
     host: str = "127.0.0.1",
     port: int = 8000,
     *,
@@ -114,7 +117,7 @@ def raise_file_limit() -> int | None:
     """
     if sys.platform == "win32":
         return None
-    import resource
+    import resource  # noqa: PLC0415 - POSIX only
 
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft == hard:
@@ -138,6 +141,13 @@ class _Uvicorn(uvicorn.Server):
         await super().startup(sockets)
         if self.started:
             self._ready()
+
+
+def _tell_limit(app: ASGIApp, max_message_bytes: int) -> None:
+    """Let an app of `create_app` tell peers the limit it cannot know itself."""
+    server = getattr(getattr(app, "state", None), "openenv_server", None)
+    if server is not None:
+        server.max_message_bytes = max_message_bytes
 
 
 def _settings(max_message_bytes: int) -> Mapping[str, Any]:
@@ -177,7 +187,7 @@ def _bind(host: str, port: int) -> socket.socket:
 
 
 def _set_keepalive(listener: socket.socket) -> None:
-    """Set what accepted connections inherit on Linux; other systems set what they have."""
+    """Set what accepted connections inherit on Linux, elsewhere what there is."""
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     options = {
         "TCP_KEEPIDLE": USER_TIMEOUT_S // 2,

@@ -15,6 +15,8 @@ returned.
 Everything is called on the I/O loop; counts may be read from any thread.
 """
 
+# ruff: noqa: ANN401 - the authors' values may be of any type
+
 from __future__ import annotations
 
 import asyncio
@@ -42,14 +44,20 @@ _log = logging.getLogger(__name__)
 
 
 class Session:
-    """One client's environment and what is known about it."""
+    """One client's environment and what is known about it.
+
+    Attributes:
+        busy: whether a request is served.
+        outlived: whether a request still ran when the session was ended.
+    """
 
     def __init__(self, runner: Runner, timeout_s: float | None) -> None:
         self.id = str(uuid4())
         self.runner = runner
-        self.created_at = time.time()
+        self.created_at = time.time()  # noqa: TID251 - SessionInfo tells wall time
         self.step_count = 0
         self.busy = False
+        self.outlived = False
         self._timeout_s = timeout_s
         self._active_s = time.monotonic()
         self._timer: asyncio.TimerHandle | None = None
@@ -59,7 +67,10 @@ class Session:
         function: Callable[[Hosted], Any],
         coroutine: Callable[[Hosted], Coroutine[Any, Any, Any]],
     ) -> Any:
-        """Serve one request; see `Runner.start`. The session is busy meanwhile."""
+        """Serve one request; see `Runner.start`. The session is busy meanwhile.
+
+        Call it in a task that is cancelled only to `end` the session.
+        """
         self.busy = True
         try:
             return await self.runner.start(function, coroutine)
@@ -97,7 +108,7 @@ class Session:
         """Describe the session."""
         hosted = self.runner.hosted
         kind = type(hosted.environment).__name__ if hosted is not None else "unknown"
-        ended = time.time() - self.idle_s
+        ended = time.time() - self.idle_s  # noqa: TID251 - as created_at
         return SessionInfo(
             session_id=self.id,
             created_at=self.created_at,
@@ -153,13 +164,11 @@ class Sessions:
         session = Session(make_runner(), self.config.session_timeout)
         self._slots += 1
         self._open[session.id] = session
-        session.busy = True
         try:
             await session.runner.build()
         except BaseException:
             self.end(session)
             raise
-        session.busy = False
         return session
 
     def end(self, session: Session) -> asyncio.Task[None]:
@@ -170,11 +179,12 @@ class Sessions:
         """
         session.unwatch()
         del self._open[session.id]
-        abandoned = self._concurrent and session.busy
+        session.outlived = session.runner.withdraw()
+        abandoned = self._concurrent and session.outlived
         closed = session.runner.close(abandoned=abandoned)
         if self._concurrent:
             self._slots -= 1
-        elif not session.busy:
+        elif not session.outlived:
             self._freeing.add(closed)
             closed.add_done_callback(self._freeing.discard)
         if abandoned:

@@ -4,12 +4,16 @@ The one place where both are decided.  Texts and keys are upstream's; what upstr
 does not have is in ``DEVIATIONS.md``.
 """
 
+# ruff: noqa: ANN401 - the authors' values may be of any type
+
+# ruff: noqa: N818 - STYLE 8: errors are named by what happened
+
 from __future__ import annotations
 
 import json
 from typing import TYPE_CHECKING, Any
 
-from openenv.core.env_server.types import WSErrorCode
+from openenv.core.env_server.types import WSErrorCode as _Code
 from openenv.errors import (
     EnvironmentFactoryError,
     EnvironmentFault,
@@ -25,10 +29,10 @@ CLOSE_NORMAL = 1000
 CLOSE_INTERNAL_ERROR = 1011
 
 _CLOSE_CODES = {  # RFC 6455 §7.4.1 and the IANA registry
-    WSErrorCode.CAPACITY_REACHED: 1013,  # try again later
-    WSErrorCode.FACTORY_ERROR: CLOSE_INTERNAL_ERROR,
-    WSErrorCode.SESSION_ERROR: CLOSE_INTERNAL_ERROR,
-    WSErrorCode.SESSION_EXPIRED: 1001,  # going away
+    _Code.CAPACITY_REACHED: 1013,  # try again later
+    _Code.FACTORY_ERROR: CLOSE_INTERNAL_ERROR,
+    _Code.SESSION_ERROR: CLOSE_INTERNAL_ERROR,
+    _Code.SESSION_EXPIRED: 1001,  # going away
 }
 
 
@@ -58,33 +62,37 @@ class SessionIdle(Exception):
 
 def error_data(error: BaseException) -> ErrorData:
     """Return the ``data`` object of the error frame for an exception."""
+    text = str(error) or type(error).__name__
+    more: ErrorData = {}
     match error:
         case InvalidMessage(errors=errors):
-            code = WSErrorCode.VALIDATION_ERROR
-            return {"message": "Invalid message", "code": code.value, "errors": errors}
+            code, text, more = (
+                _Code.VALIDATION_ERROR,
+                "Invalid message",
+                {"errors": errors},
+            )
         case InvalidJsonText():
-            return _data(f"Invalid JSON: {error}", WSErrorCode.INVALID_JSON)
+            code, text = _Code.INVALID_JSON, f"Invalid JSON: {error}"
         case UnknownType():
-            return _data(f"Unknown message type: {error}", WSErrorCode.UNKNOWN_TYPE)
+            code, text = _Code.UNKNOWN_TYPE, f"Unknown message type: {error}"
         case EnvironmentFault():
-            return _data(str(error), WSErrorCode.EXECUTION_ERROR)
+            code = _Code.EXECUTION_ERROR
         case SessionCapacityError(active_sessions=active, max_sessions=maximum):
-            data = _data(str(error), WSErrorCode.CAPACITY_REACHED)
-            return data | {"active_sessions": active, "max_sessions": maximum}
+            code = _Code.CAPACITY_REACHED
+            more = {"active_sessions": active, "max_sessions": maximum}
         case EnvironmentFactoryError(factory_name=name):
-            data = _data(str(error), WSErrorCode.FACTORY_ERROR)
-            return data | {"factory_name": name}
+            code, more = _Code.FACTORY_ERROR, {"factory_name": name}
         case SessionIdle():
+            code = _Code.SESSION_EXPIRED
             text = f"Session expired after {error} s without a request"
-            return _data(text, WSErrorCode.SESSION_EXPIRED)
         case _:
-            text = str(error) or type(error).__name__
-            return _data(text, WSErrorCode.SESSION_ERROR)
+            code = _Code.SESSION_ERROR
+    return {"message": text, "code": code.value, **more}
 
 
 def close_code(error: BaseException) -> int:
     """Return the WebSocket close code that follows the error frame."""
-    code = WSErrorCode(error_data(error)["code"])
+    code = _Code(error_data(error)["code"])
     return _CLOSE_CODES.get(code, CLOSE_INTERNAL_ERROR)
 
 
@@ -113,10 +121,6 @@ def loads(text: str | bytes) -> Any:
         raise InvalidJsonText(msg) from None
     except ValueError as error:  # also UnicodeDecodeError and too long integers
         raise InvalidJsonText(str(error)) from error
-
-
-def _data(message: str, code: WSErrorCode) -> ErrorData:
-    return {"message": message, "code": code.value}
 
 
 def _plain(value: object) -> object:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TypeVar
 
+from typing_extensions import override
+
 from openenv.core.env_server.interfaces import Transform
 
 ObsT = TypeVar("ObsT")
@@ -19,6 +21,7 @@ class CompositeTransform(Transform[ObsT]):
     def __init__(self, transforms: list[Transform[ObsT]]) -> None:
         self.transforms = transforms
 
+    @override
     def __call__(self, observation: ObsT) -> ObsT:
         """Return the observation after all transforms."""
         for transform in self.transforms:
@@ -29,6 +32,7 @@ class CompositeTransform(Transform[ObsT]):
 class NullTransform(Transform[ObsT]):
     """Leave observations as they are."""
 
+    @override
     def __call__(self, observation: ObsT) -> ObsT:
         """Return ``observation`` itself."""
         return observation

@@ -3,11 +3,15 @@
 ``create_app`` returns a genuine ``fastapi.FastAPI`` that any ASGI server runs.
 """
 
+# ruff: noqa: ANN401 - the authors' values may be of any type
+# ruff: noqa: E402 - imports follow the check for the web framework
+
 from __future__ import annotations
 
 import functools
 import inspect
 import logging
+from collections.abc import Callable  # noqa: TC003 - annotations are introspected
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -43,7 +47,7 @@ from openenv.errors import ConcurrencyConfigurationError
 
 if TYPE_CHECKING:
     import asyncio
-    from collections.abc import AsyncIterator, Callable
+    from collections.abc import AsyncIterator
 
 _log = logging.getLogger(__name__)
 
@@ -79,7 +83,7 @@ class HTTPEnvServer:
             ``SUPPORTS_CONCURRENT_SESSIONS``.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913, PLR0917 - upstream's signature
         self,
         env: Callable[[], Any],
         action_cls: type[Any] | None,
@@ -111,6 +115,7 @@ class HTTPEnvServer:
         limits = ThreadLimits(self._config.max_concurrent_envs, single)
         self.runtimes = Runtimes(env, limits)
         self.state_model = _state_model(state_cls)
+        self.max_message_bytes: int | None = None  # told to peers once it is known
 
     # -- what upstream offers ----------------------------------------------------
 
@@ -204,7 +209,7 @@ class HTTPEnvServer:
         return config.model_copy(update={"max_concurrent_envs": override})
 
 
-def create_app(
+def create_app(  # noqa: PLR0913, PLR0917 - upstream's signature
     env: Callable[[], Any],
     action_cls: type[Any],
     observation_cls: type[Any],
@@ -261,7 +266,7 @@ def create_app(
     )
 
 
-def create_fastapi_app(
+def create_fastapi_app(  # noqa: PLR0913, PLR0917 - upstream's signature
     env: Callable[[], Any],
     action_cls: type[Any] | None = None,
     observation_cls: type[Any] | None = None,

@@ -4,6 +4,8 @@ Upstream's names and signatures (``core/env_server/interfaces.py``).  Loads no w
 framework: clients share these types.
 """
 
+# ruff: noqa: ANN401 - upstream's signatures
+
 from __future__ import annotations
 
 import inspect
@@ -38,7 +40,6 @@ __all__ = [
 ActT = TypeVar("ActT")
 ObsT = TypeVar("ObsT")
 StateT = TypeVar("StateT")
-_ActT_contra = TypeVar("_ActT_contra", contravariant=True)
 
 
 class Message(TypedDict):

@@ -1,5 +1,7 @@
 """Models of tool calls and JSON-RPC (upstream's names); no MCP package needed."""
 
+# ruff: noqa: ANN401 - upstream's signatures
+
 from __future__ import annotations
 
 from enum import Enum, StrEnum
@@ -101,7 +103,7 @@ class JsonRpcResponse(BaseModel):
     @override
     def model_dump_json(self, **kwargs: Any) -> str:
         """Return the wire form as JSON text."""
-        from openenv._rust import json_encode
+        from openenv._rust import json_encode  # noqa: PLC0415 - keeps clients light
 
         return json_encode(self.model_dump(**kwargs)).decode()
 

@@ -18,7 +18,7 @@ class GetEndpointConfig:
 
     path: str
     handler: Callable[[], BaseModel | dict[str, object] | Awaitable[object]]
-    response_model: type[BaseModel] | type[dict[str, object]]
+    response_model: type[BaseModel | dict[str, object]]
     tag: str
     summary: str
     description: str

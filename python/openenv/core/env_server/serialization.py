@@ -4,6 +4,8 @@ The server itself goes from and to bytes (`_codec`); these functions are for cod
 that was written against upstream.
 """
 
+# ruff: noqa: ANN401 - upstream's signatures
+
 from __future__ import annotations
 
 import json
@@ -74,7 +76,7 @@ def deserialize_action_with_preprocessing(
 
 def serialize_observation(observation: Any) -> dict[str, Any]:
     """Return ``{"observation", "reward", "done"}`` and ``metadata`` when not empty."""
-    from openenv.core.env_server._codec import observation_parts
+    from openenv.core.env_server._codec import observation_parts  # noqa: PLC0415 - a cycle
 
     parts = observation_parts(observation)
     data = {
@@ -90,7 +92,7 @@ def serialize_observation(observation: Any) -> dict[str, Any]:
 def _tokens(value: object) -> object:
     tokens = json.loads(value) if isinstance(value, str) else value
     try:
-        import torch  # type: ignore[import-not-found]
+        import torch  # type: ignore[import-not-found]  # noqa: PLC0415 - optional
     except ImportError:
         return tokens
     return torch.tensor(tokens, dtype=torch.long)

@@ -4,6 +4,8 @@ As upstream each request builds an environment, uses it once and closes it; it d
 not count against the sessions.  Nothing of it runs on the I/O loop.
 """
 
+# ruff: noqa: ANN401 - the authors' values may be of any type
+
 from __future__ import annotations
 
 import logging
@@ -50,7 +52,7 @@ def register_control_routes(app: FastAPI, server: HTTPEnvServer) -> None:
     encode = _observation_encoder(server)
 
     async def reset(
-        request: ResetRequest = Body(default_factory=ResetRequest),
+        request: ResetRequest = Body(default_factory=ResetRequest),  # noqa: B008 - FastAPI's way
     ) -> Response:
         keywords = request.model_dump(exclude_unset=True)
         return await _respond(
@@ -120,7 +122,7 @@ async def _respond(
         return _boundary.call(encode, _boundary.call(plan(hosted).call))
 
     async def coroutine(hosted: Hosted) -> bytes:
-        return _boundary.call(encode, await call_planned(plan(hosted)))
+        return _boundary.call(encode, await call_planned(hosted, plan(hosted)))
 
     try:
         body = await server.runtimes.current().one_shot(function, coroutine)
@@ -148,7 +150,7 @@ def _json(body: bytes, status: int) -> Response:
     return Response(body, status, media_type="application/json")
 
 
-class _Unencodable(Exception):
+class _Unencodable(Exception):  # noqa: N818 - named by what happened
     """An observation without a JSON form; ``kept`` is what can be told of it."""
 
     def __init__(self, error: EncodeError, reward: float | None, done: object) -> None:

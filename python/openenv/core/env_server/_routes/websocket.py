@@ -89,11 +89,12 @@ class _Connection:
         self._server = server
         self._websocket = websocket
         self._inbox = _Inbox()
-        self._features = Features.parse(websocket.headers.get("openenv-features", ""))
+        self._offer = websocket.headers.get("openenv-features")
+        self._features = Features.parse(self._offer or "")
 
     async def serve(self) -> None:
         """Accept, then read until the client is gone."""
-        await self._websocket.accept()
+        await self._websocket.accept(headers=self._answer_headers())
         worker = asyncio.create_task(self._work())
         try:
             await self._read()
@@ -101,6 +102,13 @@ class _Connection:
             worker.cancel()
             with suppress(asyncio.CancelledError):
                 await worker
+
+    def _answer_headers(self) -> list[tuple[bytes, bytes]]:
+        """Tell peers of ours the longest message that is taken; others nothing."""
+        limit = self._server.max_message_bytes
+        if self._offer is None or limit is None:
+            return []
+        return [(b"openenv-max-message-bytes", str(limit).encode())]
 
     async def _read(self) -> None:
         """Put messages into the inbox until the connection ends."""
@@ -121,7 +129,7 @@ class _Connection:
             if error.__cause__ is not None:
                 _log.warning("%s", error, exc_info=error.__cause__)
             await self._refuse(error)
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - a fault of ours, to tell the peer
             _log.exception("a session failed by a fault of the server")
             await self._refuse(error)
 
@@ -133,7 +141,7 @@ class _Connection:
             await self._serve_messages(session)
         finally:
             ending = server.end_session(session)
-            if not session.busy:
+            if not session.outlived:
                 await asyncio.wait({ending})
         await self._close(CLOSE_NORMAL)
 
