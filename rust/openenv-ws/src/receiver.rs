@@ -12,14 +12,14 @@
 //! without a copy.
 
 use alloc::{borrow::Cow, string::String, vec::Vec};
-use core::{mem, str};
+use core::mem;
 
 use crate::{
     close,
     error::Error,
     frame::{FrameHeader, MAX_HEADER_BYTES, MessageKind, Opcode, Role},
     mask,
-    utf8::Utf8Stream,
+    utf8::{self, Utf8Stream},
 };
 
 /// Room in bytes that a message may claim at its first bytes, whatever its header declares.
@@ -116,7 +116,7 @@ impl Receiver {
             None => Cow::Borrowed(payload),
             Some(key) => Cow::Owned(unmasked(payload, key)),
         };
-        if kind == MessageKind::Text && str::from_utf8(&payload).is_err() {
+        if kind == MessageKind::Text && !utf8::is_utf8(&payload) {
             return Err(Error::InvalidUtf8);
         }
         *input = after;
