@@ -172,3 +172,28 @@ async def until(condition, timeout_s: float = 5.0) -> None:
     async with asyncio.timeout(timeout_s):
         while not condition():  # noqa: ASYNC110 - nothing announces it
             await asyncio.sleep(0.005)
+
+
+@asynccontextmanager
+async def raw_server(handle, host: str = "127.0.0.1"):
+    """Serve TCP by a coroutine of reader and writer; leave nothing behind."""
+    tasks, writers = [], []
+
+    async def guarded(reader, writer):
+        tasks.append(asyncio.current_task())
+        writers.append(writer)
+        with contextlib.suppress(OSError, asyncio.CancelledError):
+            await handle(reader, writer)
+        writer.close()
+
+    async with await asyncio.start_server(guarded, host, 0) as listening:
+        try:
+            yield listening.sockets[0].getsockname()[1]
+        finally:
+            for task in tasks:
+                task.cancel()
+            for writer in writers:
+                writer.close()
+            for writer in writers:
+                with contextlib.suppress(OSError):
+                    await writer.wait_closed()

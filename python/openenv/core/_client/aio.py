@@ -57,6 +57,7 @@ async def open_connection(
         async with asyncio.timeout_at(None if math.isinf(deadline) else deadline):
             await dial.open_transport(loop, address, lambda: connection)
             await connection.opened
+        connection.arm()  # pings begin
         # A refusal often comes with the 101 or right behind it: one turn, no wait.
         await asyncio.sleep(0)
         connection.raise_refusal()
@@ -161,7 +162,7 @@ class Connection(asyncio.Protocol):
             self.abort()
             return
         self._after(self._endpoint.close(code, self.loop.time()))
-        self._arm()
+        self.arm()
         self.loop.call_later(_CLOSE_LIMIT_S, self.abort)
 
     async def close(self, patience_s: float) -> None:
@@ -206,6 +207,12 @@ class Connection(asyncio.Protocol):
         """Return the error that the server, or the transport, ended it with."""
         return self._endpoint.closed_error
 
+    def arm(self) -> None:
+        """See to it that `tick` is called when the endpoint wants it."""
+        when = self._endpoint.next_timeout()
+        if when is not None:
+            self._timers.arm(self, when)
+
     def raise_refusal(self) -> None:
         """Raise the refusal, if there is one."""
         if self.refusal is not None:
@@ -223,7 +230,7 @@ class Connection(asyncio.Protocol):
         self._timers.add(self)
         now = self.loop.time()
         self._write(self._endpoint.connect(self.opened, self._deadline, now))
-        self._arm()
+        self.arm()
 
     @override
     def data_received(self, data: bytes) -> None:
@@ -273,11 +280,6 @@ class Connection(asyncio.Protocol):
             transport.get_write_buffer_size() > self._unread_limit_bytes
         ):
             transport.abort()
-
-    def _arm(self) -> None:
-        when = self._endpoint.next_timeout()
-        if when is not None:
-            self._timers.arm(self, when)
 
 
 def _headers(address: Address, settings: Settings) -> list[tuple[str, str]]:

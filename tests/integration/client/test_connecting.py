@@ -1,0 +1,260 @@
+"""Opening a connection: what is sent, what can go wrong, what is left behind."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import contextlib
+import gc
+import hashlib
+import re
+import socket
+import warnings
+from pathlib import Path
+
+import pytest
+from tests.integration.client.scripted import free_port, raw_server, scripted, until
+
+from openenv.core.generic_client import GenericEnvClient
+from openenv.errors import ConnectFailed, ConnectionClosed, LimitExceeded
+
+
+def open_sockets() -> int:
+    count = 0
+    for fd in Path("/proc/self/fd").iterdir():
+        with contextlib.suppress(OSError):
+            count += str(fd.readlink()).startswith("socket:")
+    return count
+
+
+def has_ipv6_loopback() -> bool:
+    try:
+        with socket.socket(socket.AF_INET6) as sock:
+            sock.bind(("::1", 0))
+    except OSError:
+        return False
+    return True
+
+
+def hold(held):
+    async def never_answer(reader, writer):
+        held.append(writer)
+        while await reader.read(65536):
+            pass
+
+    return never_answer
+
+
+async def test_the_handshake_carries_the_users_headers_and_our_features():
+    headers = {"X-Token": "secret", "Authorization": "Bearer t"}
+    async with scripted() as server:
+        client = GenericEnvClient(server.url + "/pre?x=1", headers=headers)
+        await client.connect()
+        await client.close()
+
+    sent = {name.lower(): value for name, value in server.request_headers[0].items()}
+    assert "/pre/ws?x=1" == server.paths[0]
+    assert f"127.0.0.1:{server.port}" == sent["host"]
+    assert ("secret", "Bearer t") == (sent["x-token"], sent["authorization"])
+    assert "nonfinite, ignored, exception" == sent["openenv-features"]
+
+
+async def test_credentials_in_the_url_are_sent_as_basic_authorization():
+    async with scripted() as server:
+        url = server.url.replace("//", "//user:pass@")
+        async with GenericEnvClient(url) as client:
+            await client.reset()
+
+    assert "Basic dXNlcjpwYXNz" == server.request_headers[0]["Authorization"]
+
+
+async def test_connect_gives_the_client_and_opens_once():
+    async with scripted() as server:
+        client = GenericEnvClient(server.url)
+        assert client is await client.connect()
+        await asyncio.gather(client.connect(), client.connect(), client.reset())
+        await client.close()
+
+    assert 1 == server.sessions
+
+
+async def test_a_refused_connection_names_the_url():
+    url = f"http://127.0.0.1:{free_port()}"
+    with pytest.raises(ConnectFailed, match=r"^Failed to connect to ws://127.*/ws: "):
+        await GenericEnvClient(url).connect()
+
+
+async def test_an_unknown_host_is_a_connect_failure():
+    with pytest.raises(ConnectionError, match=r"Failed to connect to ws://no\.invalid"):
+        await GenericEnvClient("no.invalid").connect()
+
+
+async def test_a_refused_upgrade_tells_the_status():
+    async def refuse(reader, writer):
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\n\r\n")
+        await writer.drain()
+
+    async with raw_server(refuse) as port:
+        with pytest.raises(ConnectFailed, match="403") as refused:
+            await GenericEnvClient(f"127.0.0.1:{port}").connect()
+
+    assert 403 == refused.value.status
+    assert f"ws://127.0.0.1:{port}/ws" == refused.value.url
+
+
+async def test_a_server_that_never_answers_the_upgrade_is_given_up_in_time():
+    held = []
+    async with raw_server(hold(held)) as port:
+        client = GenericEnvClient(f"127.0.0.1:{port}", connect_timeout_s=0.1)
+        with pytest.raises(ConnectionError, match="Failed to connect to"):
+            await client.reset()
+        await until(held[0].is_closing)
+
+
+async def test_the_calls_own_deadline_bounds_the_connecting_too():
+    held = []
+    async with raw_server(hold(held)) as port:
+        client = GenericEnvClient(f"127.0.0.1:{port}")
+        async with asyncio.timeout(2):
+            with pytest.raises(ConnectFailed):
+                await client.step({"it": 1}, timeout_s=0.1)
+
+
+async def test_a_cancelled_connect_leaves_nothing():
+    held = []
+    async with raw_server(hold(held)) as port:
+        before = open_sockets()
+        client = GenericEnvClient(f"127.0.0.1:{port}")
+        connecting = asyncio.ensure_future(client.connect())
+        await until(lambda: held)
+        connecting.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await connecting
+        await until(held[0].is_closing)
+        await until(lambda: open_sockets() <= before)
+
+        assert not client._home.link.is_in_use
+        assert len(asyncio.all_tasks()) == 1
+
+
+async def test_a_client_forgotten_unclosed_warns_and_its_socket_is_closed():
+    async with scripted() as server:
+        client = GenericEnvClient(server.url)
+        await client.reset()
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            del client
+            gc.collect()
+        await server.until(lambda: not server.connections)
+
+    messages = [str(warning.message) for warning in caught]
+    assert [ResourceWarning] == [warning.category for warning in caught]
+    assert messages[0].startswith("unclosed client GenericEnvClient(base_url=")
+
+
+async def test_a_closed_client_is_forgotten_in_silence():
+    async with scripted() as server:
+        client = GenericEnvClient(server.url)
+        await client.reset()
+        await client.close()
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            del client
+            gc.collect()
+
+    assert [] == caught
+
+
+async def test_what_the_server_will_not_take_is_refused_before_sending():
+    limits = {"OpenEnv-Max-Message-Bytes": "1000"}
+    async with (
+        scripted(response_headers=limits) as server,
+        GenericEnvClient(server.url) as client,
+    ):
+        await client.reset()
+        with pytest.raises(LimitExceeded, match="1000") as refused:
+            await client.step({"it": "x" * 2000})
+        step = await client.step({"it": "short"})
+
+    assert 1000 == refused.value.limit
+    assert 1 == step.observation["steps"]
+
+
+async def test_an_answer_above_the_limit_ends_the_connection_with_1009():
+    async with scripted() as server:
+        client = GenericEnvClient(server.url, max_message_size_mb=0.01)
+        await client.reset()
+        with pytest.raises((ConnectionClosed, LimitExceeded)) as closed:
+            await client.step({"size": 20_000})
+        again = await client.reset()
+        await client.close()
+
+    assert "1009" in str(closed.value) or isinstance(closed.value, LimitExceeded)
+    assert 2 == again.observation["session"]
+
+
+async def test_a_big_message_goes_both_ways():
+    size = 8 * 1024 * 1024
+    async with scripted() as server, GenericEnvClient(server.url) as client:
+        await client.reset()
+        step = await client.step({"it": "y" * size, "size": size})
+
+    assert (size, size) == (
+        len(step.observation["echo"]["it"]),
+        len(step.observation["blob"]),
+    )
+
+
+async def test_ignored_reset_keys_are_named_once():
+    async with (
+        scripted(ignored=["colour", "size"]) as server,
+        GenericEnvClient(server.url) as client,
+    ):
+        with pytest.warns(UserWarning, match="takes no colour, size"):
+            await client.reset(colour=1, size=0)
+        await client.reset(colour=2)
+
+
+async def test_an_ipv6_server_is_reached():
+    if not has_ipv6_loopback():
+        pytest.skip("this machine has no IPv6 loopback")
+
+    async def hang_up(reader, writer):
+        del writer
+        await reader.read(65536)
+
+    async with raw_server(hang_up, "::1") as port:
+        with pytest.raises(ConnectFailed) as failed:
+            await GenericEnvClient(f"http://[::1]:{port}").connect()
+
+    assert f"ws://[::1]:{port}/ws" == failed.value.url
+
+
+async def test_pings_are_sent_and_a_silent_server_is_given_up():
+    async def serve(reader, writer):
+        head = (await reader.readuntil(b"\r\n\r\n")).decode()
+        writer.write(upgrade_answer(head))
+        while await reader.read(65536):
+            pass
+
+    async with raw_server(serve) as port:
+        client = GenericEnvClient(
+            f"127.0.0.1:{port}",
+            websocket_ping_interval_s=0.05,
+            websocket_ping_timeout_s=0.05,
+        )
+        async with asyncio.timeout(5):
+            with pytest.raises(ConnectionClosed):
+                await client.reset()
+        await client.close()
+
+
+def upgrade_answer(head: str) -> bytes:
+    key = re.search(r"(?i)sec-websocket-key: (\S+)", head).group(1)
+    digest = hashlib.sha1((key + "258EAFA5-E914-47DA-95CA-C5AB0DC85B11").encode())
+    accept = base64.b64encode(digest.digest()).decode()
+    return (
+        "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\n"
+        f"Connection: Upgrade\r\nSec-WebSocket-Accept: {accept}\r\n\r\n"
+    ).encode()
