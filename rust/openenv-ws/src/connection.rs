@@ -259,7 +259,7 @@ impl Connection {
     fn fail(&mut self, error: Error, mask: &mut dyn MaskSource) {
         if self.state == State::Open {
             let key = self.key(mask);
-            // Every sentence fits and 1006 is never a failure of input: tests/errors.rs walks all.
+            // Every sentence fits and 1006 is never a failure of input: tests/ws/errors.rs walks all.
             let body = close::encode(error.close_code(), error.sentence()).unwrap_or_default();
             self.outbox.close(&body, key);
         }
