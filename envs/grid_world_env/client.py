@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from openenv.core.env_client import EnvClient
-
 from grid_world_env.models import (
     GridWorldAction,
     GridWorldObservation,
     GridWorldState,
 )
+from openenv.core.env_client import EnvClient
 
 
 class GridWorldEnv(EnvClient[GridWorldAction, GridWorldObservation, GridWorldState]):

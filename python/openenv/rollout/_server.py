@@ -9,13 +9,13 @@ import signal
 import threading
 import time
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from openenv.core.env_server import serve
 from openenv.rollout.environment import EnvironmentFolder, load_application
 
 # How long the server may take to close its environments when the parent is gone.
-_GRACE_S: Final = 5.0
+_GRACE_S: Final = 12.0
 _STANDARD_INPUT: Final = 0
 
 
@@ -61,7 +61,7 @@ def _end_with_parent(lifeline: int) -> None:
     os.killpg(os.getpgrp(), signal.SIGKILL)
 
 
-def _serve(application: object, ready_fd: int) -> None:
+def _serve(application: Any, ready_fd: int) -> None:  # noqa: ANN401 - any ASGI app
     def tell(_host: str, port: int) -> None:
         os.write(ready_fd, json.dumps({"port": port}).encode() + b"\n")
         os.close(ready_fd)

@@ -27,7 +27,8 @@ if TYPE_CHECKING:
 
 # An environment may load large libraries or assets before it answers.
 START_TIMEOUT_S: Final = 120.0
-STOP_TIMEOUT_S: Final = 5.0
+# More than our own server takes to close its sessions (10 s), then it is killed.
+STOP_TIMEOUT_S: Final = 12.0
 # What an error message shows of the server's output, and what is kept of it.
 _SHOWN_LINES: Final = 20
 _KEPT_LINES: Final = 200

@@ -7,7 +7,7 @@ import importlib.util
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from openenv.rollout.errors import InvalidRollout
 
@@ -50,7 +50,7 @@ def find_environment(name: str) -> EnvironmentFolder:
     raise InvalidRollout(message)
 
 
-def load_application(environment: EnvironmentFolder) -> object:
+def load_application(environment: EnvironmentFolder) -> Any:  # noqa: ANN401 - an ASGI app of any framework
     """Import the environment's ASGI application into this process.
 
     The folder is put on the path first, as its manifest's `app` expects; its parent is
@@ -66,7 +66,7 @@ def load_application(environment: EnvironmentFolder) -> object:
         sys.path.append(str(folder.parent))
     module_name, _, attribute = environment.app.partition(":")
     module = importlib.import_module(module_name)
-    application: object = getattr(module, attribute, None)
+    application = getattr(module, attribute, None)
     if application is None:
         message = f"module {module_name} of {folder} has no {attribute!r}"
         raise InvalidRollout(message)

@@ -8,6 +8,7 @@ interrupt: what was finished by then is counted and written.
 from __future__ import annotations
 
 import asyncio
+import sys
 from contextlib import AsyncExitStack, ExitStack
 from dataclasses import dataclass
 from enum import Enum
@@ -130,6 +131,10 @@ class Rollout:
         # _find_environment found one, since there is no base_url.
         if self._environment is None:
             message = "name an environment or give --base-url"
+            raise InvalidRollout(message)
+        if sys.platform == "win32":
+            message = "starting a server needs pipes and process groups of POSIX: "
+            message += "start it yourself and give --base-url"
             raise InvalidRollout(message)
         return ChildServer(self._environment, self.options.sessions)
 

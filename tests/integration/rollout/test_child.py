@@ -28,14 +28,14 @@ async def test_server_that_hangs_at_start_is_stopped_in_time(make_environment):
         make_environment("pass"),
         "import sys, time\nprint('loading the world')\ntime.sleep(60)\n",
     )
-    server = ChildServer(environment, 1, start_timeout_s=2.0)
+    server = ChildServer(environment, 1, start_timeout_s=8.0)
     began = time.monotonic()
 
-    with pytest.raises(ServerFailed, match=r"was not ready within 2 s") as raised:
+    with pytest.raises(ServerFailed, match=r"was not ready within 8 s") as raised:
         await server.__aenter__()
 
     assert "loading the world" in str(raised.value)
-    assert time.monotonic() - began < 2.0 + child_module.STOP_TIMEOUT_S
+    assert time.monotonic() - began < 8.0 + child_module.STOP_TIMEOUT_S
 
 
 async def test_server_that_ignores_sigterm_is_killed(make_environment, monkeypatch):

@@ -6,8 +6,8 @@ import itertools
 import textwrap
 
 import pytest
-from openenv.core.generic_client import GenericEnvClient
 
+from openenv.core.generic_client import GenericEnvClient
 from openenv.rollout.errors import InvalidRollout
 from openenv.rollout.policy import load_policy
 

@@ -7,7 +7,6 @@ from typing import Annotated
 import typer
 
 from openenv.cli._console import ExitCode, show_error, status
-from openenv.core.env_server import serve as serve_application
 from openenv.errors import OpenEnvError
 from openenv.rollout.environment import find_environment, load_application
 from openenv.rollout.errors import InvalidRollout
@@ -29,6 +28,8 @@ def serve(
     ] = 8000,
 ) -> None:
     """Serve an environment until Ctrl-C."""
+    # Here, so that the other commands start without a web framework.
+    from openenv.core.env_server import serve as serve_application  # noqa: PLC0415
 
     def tell(bound_host: str, bound_port: int) -> None:
         shown = f"[{bound_host}]" if ":" in bound_host else bound_host
