@@ -1,0 +1,73 @@
+"""Client CPU a step, classic JSON to a stock upstream server, ours against upstream's.
+
+    python benches/python/classic_client.py --upstream-python PATH [--sessions 64 1024]
+
+Rounds are interleaved, the client is pinned to one core and the server to another;
+what counts is the ratio of the medians.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+from pathlib import Path
+
+PEERS = Path(__file__).parent.parent / "peers"
+
+
+def pinned(core: int, *command: str, **options):
+    """Run a command on one core."""
+    return subprocess.Popen(
+        command,
+        preexec_fn=lambda: os.sched_setaffinity(0, {core}),  # noqa: PLW1509 - no threads
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        **options,
+    )
+
+
+def measure(python: str, url: str, sessions: int, steps: int) -> float:
+    """Return CPU microseconds a step of one client process."""
+    client = pinned(
+        1, python, str(PEERS / "echo_client.py"), url, str(sessions), str(steps)
+    )
+    out, _ = client.communicate(timeout=600)
+    assert client.returncode == 0
+    return json.loads(out)["cpu_us"]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--upstream-python", required=True)
+    parser.add_argument("--sessions", type=int, nargs="+", default=[64, 1024])
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--steps", type=int, default=10_000, help="of all sessions")
+    options = parser.parse_args()
+    server = pinned(
+        0, options.upstream_python, str(PEERS / "upstream_server.py"), "uvloop"
+    )
+    url = f"http://127.0.0.1:{server.stdout.readline().strip()}"
+    rivals = {"ours": sys.executable, "upstream": options.upstream_python}
+    try:
+        for sessions in options.sessions:
+            steps = max(options.steps // sessions, 5)
+            figures = {name: [] for name in rivals}
+            for _ in range(options.rounds):
+                for name, python in rivals.items():
+                    figures[name].append(measure(python, url, sessions, steps))
+            ours, theirs = (statistics.median(figures[name]) for name in rivals)
+            print(
+                f"N={sessions}: ours {ours:.1f} µs, upstream {theirs:.1f} µs, "
+                f"ratio 1/{theirs / ours:.2f}"
+            )
+    finally:
+        server.stdin.close()
+        server.wait(10)
+
+
+main()
