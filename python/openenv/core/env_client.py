@@ -23,7 +23,7 @@ from openenv.core._client.codec import (
 )
 from openenv.core._client.dial import with_ws_path
 from openenv.core._client.home import Home
-from openenv.core._client.io_thread import io_loop, run_on
+from openenv.core._client.io_thread import run_in_background
 from openenv.core._client.link import Call, Link
 from openenv.core._client.provider import ClientProvider
 from openenv.core._client.settings import Settings, checked_headers, resolve_mode
@@ -349,7 +349,7 @@ def _in_loop() -> bool:
 def _now_or_later(coroutine: Coroutine[Any, Any, _ResultT]) -> Awaitable[_ResultT]:
     if _in_loop():
         return coroutine
-    return cast("Awaitable[_ResultT]", run_on(io_loop(), coroutine))
+    return cast("Awaitable[_ResultT]", run_in_background(coroutine))
 
 
 def _is_overridden(client: EnvClient[Any, Any, Any], name: str) -> bool:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Generic, Self
 
 from typing_extensions import override
 
-from openenv.core._client.io_thread import io_loop, run_on
+from openenv.core._client.io_thread import run_in_background
 from openenv.core.client_types import ActT, ObsT, StateT, StepResult
 
 if TYPE_CHECKING:
@@ -109,7 +109,7 @@ class SyncEnvClient(Generic[ActT, ObsT, StateT]):
     def _run(self, name: str, *args: Any, **kwargs: Any) -> Any:
         self._async._home.refuse_own_loop()  # noqa: SLF001 - two faces of one client
         method = getattr(self._async, name)
-        return run_on(io_loop(), _awaited(method, *args, **kwargs))
+        return run_in_background(_awaited(method, *args, **kwargs))
 
 
 async def _awaited(method: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:

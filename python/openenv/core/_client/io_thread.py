@@ -69,6 +69,17 @@ def io_loop() -> asyncio.AbstractEventLoop:
         return _io_thread.loop
 
 
+def run_in_background(coroutine: Coroutine[Any, Any, _ResultT]) -> _ResultT:
+    """Run a coroutine on the background loop and block for its result.
+
+    Exit handlers that are called after the thread has ended, to close a client say,
+    are served by a loop of their own.
+    """
+    if _exiting.is_set():
+        return asyncio.run(coroutine)
+    return run_on(io_loop(), coroutine)
+
+
 def run_on(
     loop: asyncio.AbstractEventLoop, coroutine: Coroutine[Any, Any, _ResultT]
 ) -> _ResultT:

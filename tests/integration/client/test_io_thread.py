@@ -1,0 +1,159 @@
+"""The process's I/O thread: Ctrl-C, exit, fork. Each in a process of its own."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+
+import pytest
+from tests.integration.client.in_thread import scripted_in_thread
+from tests.support.processes import ROOT, ChildProcess, wait_until
+
+HEAD = """
+import asyncio, os, signal, sys, threading, time
+from openenv.core.generic_client import GenericEnvClient
+url = sys.argv[1]
+"""
+
+
+@pytest.fixture
+def server():
+    with scripted_in_thread() as running:
+        yield running
+
+
+def run(server, code: str, *flags: str) -> subprocess.CompletedProcess[str]:
+    program = HEAD + textwrap.dedent(code)
+    return subprocess.run(
+        [sys.executable, *flags, "-c", program, server.url],
+        capture_output=True,
+        text=True,
+        timeout=20,
+        check=False,
+        env={**os.environ, "PYTHONPATH": str(ROOT / "python")},  # noqa: TID251 - handed on
+    )
+
+
+def test_an_exit_with_open_clients_does_not_hang_and_says_goodbye(server):
+    done = run(
+        server,
+        """
+        clients = [GenericEnvClient(url) for _ in range(5)]
+        for client in clients:
+            client.reset()
+        """,
+        "-Werror",
+    )
+
+    assert ("", 0) == (done.stderr, done.returncode)
+    wait_until(lambda: server.said_goodbye == 5, 5)
+
+
+def test_an_exit_in_the_middle_of_a_call_of_another_thread_does_not_hang(server):
+    done = run(
+        server,
+        """
+        client = GenericEnvClient(url)
+        client.reset()
+        def think():
+            try:
+                client.step({"sleep": 30})
+            except BaseException:
+                pass
+        threading.Thread(target=think, daemon=True).start()
+        time.sleep(0.2)
+        """,
+    )
+
+    assert ("", 0) == (done.stderr, done.returncode)
+
+
+def test_a_call_from_an_exit_handler_is_refused_or_served_but_never_hangs(server):
+    done = run(
+        server,
+        """
+        import atexit
+        client = GenericEnvClient(url)
+        atexit.register(client.close)
+        client.reset()
+        atexit.register(client.close)
+        """,
+        "-Werror",
+    )
+
+    assert ("", 0) == (done.stderr, done.returncode)
+
+
+def test_a_forked_child_has_a_thread_of_its_own(server):
+    done = run(
+        server,
+        """
+        client = GenericEnvClient(url)
+        parent = client.reset().observation["session"]
+        pid = os.fork()
+        if pid == 0:
+            own = GenericEnvClient(url)
+            print(own.reset().observation["session"] - parent, flush=True)
+            own.close()
+            print(type(client.reset()).__name__, flush=True)
+            client.close()
+            os._exit(0)
+        assert os.waitpid(pid, 0)[1] == 0
+        print(client.step({"it": 1}).observation["session"] - parent)
+        client.close()
+        """,
+    )
+
+    assert ("1\nStepResult\n0\n", "", 0) == (done.stdout, done.stderr, done.returncode)
+
+
+def test_ctrl_c_in_a_waiting_call_leaves_the_client_usable(server):
+    code = HEAD + textwrap.dedent(
+        """
+        client = GenericEnvClient(url)
+        client.reset()
+        print("WAITING", flush=True)
+        try:
+            client.step({"it": "old", "sleep": 0.5})
+        except KeyboardInterrupt:
+            print("INTERRUPTED", flush=True)
+        print(client.step({"it": "new"}).observation["echo"]["it"], flush=True)
+        client.close()
+        print("DONE", flush=True)
+        """
+    )
+    command = [sys.executable, "-c", code, server.url]
+    environment = {"PYTHONPATH": str(ROOT / "python")}
+    with ChildProcess(command, environment=environment) as child:
+        child.wait_for_line(r"^WAITING$")
+        _until_step_is_in(server)
+        child.send_signal(signal.SIGINT)
+        child.wait_for_line(r"^DONE$", 10)
+
+        assert "WAITING\nINTERRUPTED\nnew\nDONE\n" == child.output()
+
+
+def _until_step_is_in(server) -> None:
+    wait_until(lambda: any(m["type"] == "step" for m in server.received), 5)
+
+
+def test_the_library_leaves_policy_and_signals_alone(server):
+    done = run(
+        server,
+        """
+        policy = type(asyncio.get_event_loop_policy())
+        handler = signal.getsignal(signal.SIGINT)
+        before = dict(os.environ)
+        with GenericEnvClient(url) as client:
+            client.reset()
+        assert type(asyncio.get_event_loop_policy()) is policy
+        assert signal.getsignal(signal.SIGINT) is handler
+        assert dict(os.environ) == before
+        print(sorted(t.name for t in threading.enumerate()))
+        """,
+    )
+
+    assert "['MainThread', 'openenv-io']\n" == done.stdout, done.stderr
