@@ -2,7 +2,8 @@
 
 Each connection is one session with a count of steps. What a reset or step carries
 steers the answer: ``sleep`` seconds before it, ``drop`` (cut with RST instead),
-``close`` with a code, ``error`` with a code, ``size`` bytes of observation.
+``close`` with a code, ``error`` with a code, ``size`` bytes of observation, or the
+whole ``reply``.
 """
 
 from __future__ import annotations
@@ -111,6 +112,8 @@ class ScriptedServer:
         if "close" in data:
             await connection.close(data["close"], "told to")
             return None
+        if "reply" in data:
+            return data["reply"]
         if "error" in data:
             return {"type": "error", "data": {"message": "no", "code": data["error"]}}
         if message["type"] == "state":

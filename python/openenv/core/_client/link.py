@@ -38,6 +38,7 @@ from openenv.errors import (
     CapacityReached,
     ConnectionClosed,
     FactoryFailed,
+    RemoteProtocolError,
     SessionExpired,
     SessionFailed,
     SessionLost,
@@ -57,7 +58,13 @@ _CLOSE_PATIENCE_S: Final = 1.0
 _GIVEN_BACK_S: Final = 1.0
 _FIRST_PAUSE_S: Final = 0.02
 _LONGEST_PAUSE_S: Final = 1.0
-_SESSION_ENDS: Final = (CapacityReached, FactoryFailed, SessionExpired, SessionFailed)
+_SESSION_ENDS: Final = (
+    CapacityReached,
+    FactoryFailed,
+    RemoteProtocolError,  # whose answer comes next could not be told
+    SessionExpired,
+    SessionFailed,
+)
 _SERVER_WENT: Final = frozenset({1000, 1001, 1005, 1006, 1012})
 
 _ResultT = TypeVar("_ResultT")
