@@ -8,6 +8,7 @@ import asyncio
 import json
 import threading
 import time
+import warnings
 from contextlib import asynccontextmanager, contextmanager
 from typing import Any, ClassVar
 
@@ -15,6 +16,11 @@ from websockets.asyncio.client import connect
 
 from openenv.core.env_server import Action, Environment, Observation, State, create_app
 from openenv.core.env_server._serve import Server
+
+with warnings.catch_warnings():
+    # It would rather have httpx2, which is no dependency of this project.
+    warnings.simplefilter("ignore")
+    from starlette.testclient import TestClient  # noqa: F401 - for the tests
 
 RESET = '{"type":"reset","data":{}}'
 STATE = '{"type":"state"}'
