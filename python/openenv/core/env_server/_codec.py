@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 from pydantic import BaseModel, TypeAdapter, ValidationError
+from typing_extensions import is_typeddict
 
 from openenv.core.env_server._wire_errors import InvalidMessage, validation_errors
 from openenv.core.env_server.serialization import deserialize_action, routes_by_type
@@ -53,9 +54,7 @@ def action_decoder(action_cls: Any) -> ActionDecoder:
         return _slow(lambda value: value)
     if isinstance(action_cls, type) and issubclass(action_cls, BaseModel):
         return _pydantic(action_cls)
-    if isinstance(action_cls, type) and (
-        issubclass(action_cls, msgspec.Struct) or dataclasses.is_dataclass(action_cls)
-    ):
+    if _is_msgspecs(action_cls):
         return _msgspec(action_cls)
     adapter = TypeAdapter(action_cls)
     return _slow(_checked(adapter.validate_python))
@@ -112,9 +111,23 @@ def json_schema(cls: Any) -> dict[str, Any]:
         return {"type": "object"}
     if isinstance(cls, type) and issubclass(cls, BaseModel):
         return cls.model_json_schema()
-    if isinstance(cls, type) and issubclass(cls, msgspec.Struct):
-        return _struct_schema(cls)
+    if _is_msgspecs(cls):
+        return _msgspec_schema(cls)
     return TypeAdapter(cls).json_schema()
+
+
+def _is_msgspecs(cls: Any) -> bool:
+    """Tell whether msgspec decodes the class: structs, TypedDicts, dataclasses.
+
+    Pydantic's own dataclasses have validators that msgspec does not know.
+    """
+    if not isinstance(cls, type) or hasattr(cls, "__pydantic_validator__"):
+        return False
+    return (
+        issubclass(cls, msgspec.Struct)
+        or is_typeddict(cls)
+        or dataclasses.is_dataclass(cls)
+    )
 
 
 # -- decoders --------------------------------------------------------------------
@@ -223,8 +236,8 @@ def _dict_parts(observation: Mapping[str, Any]) -> Parts:
     )
 
 
-def _struct_schema(cls: type[msgspec.Struct]) -> dict[str, Any]:
-    """Return msgspec's schema with the struct itself at the top, as pydantic does."""
+def _msgspec_schema(cls: Any) -> dict[str, Any]:
+    """Return msgspec's schema with the class itself at the top, as pydantic does."""
     schema = msgspec.json.schema(cls)
     definitions: dict[str, Any] = schema.pop("$defs", {})
     name = str(schema.pop("$ref", "")).rpartition("/")[2]
