@@ -121,7 +121,12 @@ class Connection(asyncio.Protocol):
     # --- what the link calls --------------------------------------------------
 
     async def request(
-        self, op: str, payload: object, decoder: _rust.Decoder, deadline: float
+        self,
+        op: str,
+        payload: object,
+        decoder: _rust.Decoder,
+        deadline: float,
+        now: float,
     ) -> Any:
         """Send a request, or queue it behind the others, and await its answer.
 
@@ -133,6 +138,7 @@ class Connection(asyncio.Protocol):
             payload: What becomes ``data``; None for ``state``.
             decoder: How the answer's ``data`` becomes the result.
             deadline: Loop-clock seconds; infinity for none.
+            now: Loop-clock seconds.
 
         Raises:
             EncodeError: The payload has no wire form; nothing was sent.
@@ -142,7 +148,6 @@ class Connection(asyncio.Protocol):
             ServerError: The server answered an error.
         """
         future: asyncio.Future[Any] = self.loop.create_future()
-        now = self.loop.time()
         data = self._endpoint.request(op, payload, future, decoder, deadline, now)
         if data is not None:
             self._write(data)

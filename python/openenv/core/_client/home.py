@@ -40,16 +40,19 @@ class Home:
         self._pid = os.getpid()
         self._lock = threading.Lock()
 
-    async def perform(self, call: Call) -> Any:
-        """Make a call from a coroutine; errors as `Link.perform`."""
+    def perform(self, call: Call) -> Coroutine[Any, Any, Any]:
+        """Return the coroutine that makes a call from the running loop.
+
+        To be awaited at once; errors as `Link.perform`.
+        """
         loop = asyncio.get_running_loop()
         if loop is self._loop or self._settle(loop) is loop:
-            return await self.link.perform(call)
-        return await self._hand_over(self.link.perform(call))
+            return self.link.perform(call)
+        return self._hand_over(self.link.perform_later(call))
 
     def perform_blocking(self, call: Call) -> Any:
         """Make a call from code that may block; errors as `Link.perform`."""
-        return self.run_blocking(self.link.perform, call)
+        return self.run_blocking(self.link.perform_later, call)
 
     async def run(
         self, method: Callable[[], Coroutine[Any, Any, _ResultT]]
