@@ -9,8 +9,11 @@ whole ``reply``.
 from __future__ import annotations
 
 import asyncio
+import base64
 import contextlib
+import hashlib
 import json
+import re
 import socket
 import struct
 from contextlib import asynccontextmanager
@@ -138,7 +141,7 @@ def cut(transport) -> None:
 
 
 @asynccontextmanager
-async def scripted(port: int = 0, **settings):
+async def scripted(port: int = 0, tls=None, **settings):
     """Serve; a port may be given to come back after a restart."""
     server = ScriptedServer(**settings)
 
@@ -151,6 +154,7 @@ async def scripted(port: int = 0, **settings):
         server.serve_session,
         "127.0.0.1",
         port,
+        ssl=tls,
         process_response=add_headers,
         max_size=None,
         compression=None,
@@ -200,3 +204,14 @@ async def raw_server(handle, host: str = "127.0.0.1"):
             for writer in writers:
                 with contextlib.suppress(OSError):
                     await writer.wait_closed()
+
+
+def upgrade_answer(head: str) -> bytes:
+    """Return the 101 answer to an upgrade request, by RFC 6455 §4.2.2."""
+    key = re.search(r"(?i)sec-websocket-key: (\S+)", head).group(1)
+    digest = hashlib.sha1((key + "258EAFA5-E914-47DA-95CA-C5AB0DC85B11").encode())
+    accept = base64.b64encode(digest.digest()).decode()
+    return (
+        "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\n"
+        f"Connection: Upgrade\r\nSec-WebSocket-Accept: {accept}\r\n\r\n"
+    ).encode()

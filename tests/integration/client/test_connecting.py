@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-import base64
 import contextlib
 import gc
-import hashlib
-import re
 import socket
 import warnings
 from pathlib import Path
 
 import pytest
-from tests.integration.client.scripted import free_port, raw_server, scripted, until
+from tests.integration.client.scripted import (
+    free_port,
+    raw_server,
+    scripted,
+    until,
+    upgrade_answer,
+)
 
 from openenv.core.generic_client import GenericEnvClient
 from openenv.errors import ConnectFailed, ConnectionClosed, LimitExceeded
@@ -248,13 +251,3 @@ async def test_pings_are_sent_and_a_silent_server_is_given_up():
             with pytest.raises(ConnectionClosed):
                 await client.reset()
         await client.close()
-
-
-def upgrade_answer(head: str) -> bytes:
-    key = re.search(r"(?i)sec-websocket-key: (\S+)", head).group(1)
-    digest = hashlib.sha1((key + "258EAFA5-E914-47DA-95CA-C5AB0DC85B11").encode())
-    accept = base64.b64encode(digest.digest()).decode()
-    return (
-        "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\n"
-        f"Connection: Upgrade\r\nSec-WebSocket-Accept: {accept}\r\n\r\n"
-    ).encode()

@@ -278,8 +278,7 @@ class Connection(asyncio.Protocol):
 
     def _write(self, data: bytes) -> None:
         transport = self._transport
-        if transport is None:
-            return
+        assert transport is not None  # the endpoint says nothing before it is made
         transport.write(data)
         if self._paused and (
             transport.get_write_buffer_size() > self._unread_limit_bytes

@@ -1,0 +1,141 @@
+"""Where a client lives when loops stand still, end, or never were."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import threading
+import warnings
+
+import pytest
+from tests.integration.client.in_thread import scripted_in_thread
+
+from openenv.core._client import io_thread
+from openenv.core._client.timers import timers_of
+from openenv.core.generic_client import GenericEnvClient
+from openenv.errors import SessionLost
+
+
+@pytest.fixture
+def server():
+    with scripted_in_thread() as running:
+        yield running
+
+
+def test_a_loop_that_stands_still_is_left_and_its_connection_cut(server):
+    client = GenericEnvClient(server.url)
+    with asyncio.Runner() as runner:
+        runner.run(client.reset_async())
+        connection = client._home.link.connection
+        with pytest.raises(SessionLost, match="event loop"):
+            client.step({"it": 1})
+        again = client.reset()
+        runner.run(asyncio.sleep(0.01))
+
+        assert connection.is_lost
+    client.close()
+
+    assert 2 == again.observation["session"]
+
+
+def test_closing_a_client_whose_loop_has_ended_is_in_order(server):
+    client = GenericEnvClient(server.url)
+    asyncio.run(client.reset_async())
+    client.close()
+
+    assert not client._home.link.is_in_use
+    assert 1 == client.step({"it": 1}).observation["steps"]
+    client.close()
+
+
+def test_a_client_forgotten_after_its_loop_was_closed_roughly(server):
+    loop = asyncio.new_event_loop()
+    client = GenericEnvClient(server.url)
+    loop.run_until_complete(client.reset_async())
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        loop.close()  # without shutdown_asyncgens, as nobody should
+        del client, loop
+        asyncio.run(_use_another_loop())
+        gc.collect()
+
+    assert any("unclosed client" in str(warning.message) for warning in caught)
+
+
+async def _use_another_loop():
+    timers_of(asyncio.get_running_loop())  # ended loops are let go now
+
+
+def test_a_blocking_client_may_be_closed_by_a_loop(server):
+    client = GenericEnvClient(server.url)
+    client.reset()
+    asyncio.run(_close(client))
+
+    assert not client._home.link.is_in_use
+
+
+async def _close(client):
+    await client.close()
+
+
+def test_a_cancelled_call_handed_over_is_abandoned_there(server):
+    async def cancel():
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(client.step({"it": "old", "sleep": 0.3}), 0.1)
+        return await client.step({"it": "new"})
+
+    client = GenericEnvClient(server.url)
+    client.reset()
+    new = asyncio.run(cancel())
+    client.close()
+
+    assert "new" == new.observation["echo"]["it"]
+
+
+def test_blocking_on_the_loop_itself_is_refused():
+    async def block():
+        loop = asyncio.get_running_loop()
+        with pytest.raises(RuntimeError, match="has to serve it"):
+            io_thread.run_on(loop, asyncio.sleep(0))
+
+    asyncio.run(block())
+
+
+def test_a_stopped_thread_leaves_nothing_running(server):
+    own = io_thread.IoThread()
+    client = GenericEnvClient(server.url)
+    io_thread.run_on(own.loop, client.reset_async())
+    hung = asyncio.run_coroutine_threadsafe(client.step_async({"sleep": 30}), own.loop)
+    own.stop()
+    own.stop()
+
+    assert hung.cancelled()
+    assert own.loop.is_closed()
+    assert not own._thread.is_alive()
+    client.close()
+
+
+def test_without_uvloop_the_thread_runs_asyncio(monkeypatch, server):
+    monkeypatch.setattr(io_thread.importlib.util, "find_spec", lambda _name: None)
+    own = io_thread.IoThread()
+    client = GenericEnvClient(server.url)
+    result = io_thread.run_on(own.loop, client.reset_async())
+    io_thread.run_on(own.loop, _close(client))
+    own.stop()
+
+    assert "asyncio" == type(own.loop).__module__.partition(".")[0]
+    assert 1 == result.observation["session"]
+
+
+def test_many_threads_that_start_at_once_get_one_loop():
+    loops = []
+    threads = [
+        threading.Thread(target=lambda: loops.append(io_thread.io_loop()))
+        for _ in range(16)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert 1 == len(set(map(id, loops)))
