@@ -176,6 +176,7 @@ def close_code(websocket):
     return websocket.protocol.close_rcvd.code
 
 
-def threads_named(prefix):
-    """Count living threads whose name begins so."""
-    return sum(thread.name.startswith(prefix) for thread in threading.enumerate())
+def pool_threads(others):
+    """Count pool threads but for those of servers that other tests left."""
+    new = set(threading.enumerate()) - others
+    return sum(thread.name.startswith("openenv-env-") for thread in new)

@@ -75,9 +75,13 @@ class Server:
         self._server = _Uvicorn(config, self._ready)
 
     def run(self) -> None:
-        """Serve until stopped by `stop`, SIGINT or SIGTERM; raises the file limit."""
+        """Serve until stopped by `stop`, SIGINT or SIGTERM.
+
+        Raises the limit of open files first.  SIGTERM ends the process once
+        sessions have ended; after SIGINT the call returns.
+        """
         raise_file_limit()
-        with contextlib.closing(self.socket):
+        with contextlib.closing(self.socket), contextlib.suppress(KeyboardInterrupt):
             self._server.run(sockets=[self.socket])
 
     def stop(self) -> None:

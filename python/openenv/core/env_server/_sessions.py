@@ -166,8 +166,11 @@ class Sessions:
         self._open[session.id] = session
         try:
             await session.runner.build()
-        except BaseException:
+        except asyncio.CancelledError:
             self.end(session)
+            raise
+        except Exception:
+            await asyncio.wait({self.end(session)})
             raise
         return session
 

@@ -103,8 +103,10 @@ class HTTPEnvServer:
         self.reset_observation_cls = reset_observation_cls
         self.env_name = env_name or getattr(env, "__name__", None) or "environment"
         config = _configured(max_concurrent_envs, concurrency_config)
-        self.is_concurrency_safe = _supports_concurrency(env, config)
-        self._config = self._effective(config)
+        override = read_settings().max_concurrent_envs
+        wanted = max(config.max_concurrent_envs, override or 1)
+        self.is_concurrency_safe = _supports_concurrency(env, config, wanted)
+        self._config = self._effective(config, override)
         self.action_decoder = action_decoder(action_cls)
         self.dict_observations = observation_cls is None or observation_cls is dict
         self.dispatcher = Dispatcher(self.action_decoder, dicts=self.dict_observations)
@@ -193,9 +195,10 @@ class HTTPEnvServer:
         """End the server's threads; its sessions have ended before."""
         self.runtimes.close()
 
-    def _effective(self, config: ConcurrencyConfig) -> ConcurrencyConfig:
+    def _effective(
+        self, config: ConcurrencyConfig, override: int | None
+    ) -> ConcurrencyConfig:
         """Apply ``OPENENV_MAX_CONCURRENT_ENVS`` where the class allows it."""
-        override = read_settings().max_concurrent_envs
         if override is None or override == config.max_concurrent_envs:
             return config
         if override > 1 and not self.is_concurrency_safe:
@@ -349,22 +352,23 @@ def _class_of(env: Callable[[], Any]) -> type[Any] | None:
     return env if inspect.isclass(env) else None
 
 
-def _supports_concurrency(env: Callable[[], Any], config: ConcurrencyConfig) -> bool:
+def _supports_concurrency(
+    env: Callable[[], Any], config: ConcurrencyConfig, wanted: int
+) -> bool:
     """Tell whether the environment allows several instances.
 
-    A function has to be called to find out; that is done only if the limit asks
-    for several (upstream).
+    A function has to be called to find out; that is done only if several are
+    wanted (upstream).
 
     Raises:
         ConcurrencyConfigurationError: the limit asks for it, the class does not
             allow it.
     """
-    wanted = config.max_concurrent_envs > 1
     cls = _class_of(env)
-    if cls is None and (wanted or read_settings().max_concurrent_envs is not None):
+    if cls is None and wanted > 1:
         cls = _probed_class(env)
     safe = bool(getattr(cls, "SUPPORTS_CONCURRENT_SESSIONS", False))
-    if wanted and not safe:
+    if config.max_concurrent_envs > 1 and not safe:
         name = factory_name(env) if cls is None else cls.__name__
         raise ConcurrencyConfigurationError(name, config.max_concurrent_envs)
     return safe

@@ -39,6 +39,9 @@ if TYPE_CHECKING:
 
 INBOX_MESSAGES: Final = 16  # pipelined requests held; upstream's clients send one
 
+# What sending raises when the client is gone; RuntimeError: the ASGI server knew first.
+_GONE: Final = (WebSocketDisconnect, RuntimeError, OSError)
+
 _log = logging.getLogger(__name__)
 
 
@@ -94,7 +97,10 @@ class _Connection:
 
     async def serve(self) -> None:
         """Accept, then read until the client is gone."""
-        await self._websocket.accept(headers=self._answer_headers())
+        try:
+            await self._websocket.accept(headers=self._answer_headers())
+        except _GONE:
+            return
         worker = asyncio.create_task(self._work())
         try:
             await self._read()
@@ -191,13 +197,13 @@ class _Connection:
         """Send a text frame; False when the client is gone."""
         try:
             await self._websocket.send_text(reply.decode())
-        except (WebSocketDisconnect, RuntimeError, OSError):
-            return False  # RuntimeError: the ASGI server saw the close first
+        except _GONE:
+            return False
         return True
 
     async def _close(self, code: int) -> None:
         websocket = self._websocket
         if websocket.client_state is WebSocketState.DISCONNECTED:
             return
-        with suppress(WebSocketDisconnect, RuntimeError, OSError):
+        with suppress(*_GONE):
             await websocket.close(code)
