@@ -9,6 +9,7 @@ import logging
 import numpy as np
 import pytest
 from fastapi import FastAPI
+from pydantic import field_serializer, field_validator
 from tests.integration.server.hosting import (
     CLOSE,
     RESET,
@@ -16,6 +17,7 @@ from tests.integration.server.hosting import (
     AsyncEchoEnvironment,
     Echo,
     EchoEnvironment,
+    Word,
     ask,
     close_code,
     running,
@@ -126,6 +128,36 @@ async def test_whatever_step_raises_the_server_and_other_sessions_live(base, rai
     assert ["message", "code"] == list(error["data"])
     assert "alive" == alive["data"]["observation"]["text"]
     assert "other" == also["data"]["observation"]["text"]
+
+
+@BOTH
+async def test_not_even_an_exit_in_a_validator_or_a_serializer_ends_the_server(base):
+    class Fatal(Word):
+        @field_validator("text")
+        @classmethod
+        def _exit(cls, value):
+            if value == "validator":
+                raise SystemExit(3)
+            return value
+
+    class Unspeakable(Echo):
+        @field_serializer("text")
+        def _exit(self, value):
+            if value == "serializer":
+                raise SystemExit(4)
+            return value
+
+    def answer(_self, action):
+        return Unspeakable(text=action.text)
+
+    with serving(base.variant(answer=answer), Fatal) as server:
+        async with server.session() as ws:
+            codes = [
+                (await ask(ws, step(text=text)))["data"].get("code")
+                for text in ("validator", "serializer", "alive")
+            ]
+
+    assert ["EXECUTION_ERROR", "EXECUTION_ERROR", None] == codes
 
 
 async def test_a_validation_error_inside_step_is_the_environments_fault():

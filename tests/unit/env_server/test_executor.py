@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 import threading
 import time
 from contextlib import contextmanager
@@ -12,6 +13,7 @@ import pytest
 from openenv.core.env_server import _executor
 from openenv.core.env_server._executor import Pool
 from openenv.core.env_server._mailbox import Mailbox
+from openenv.errors import EnvironmentFault
 
 
 @contextmanager
@@ -74,8 +76,10 @@ async def test_a_jobs_future_gets_what_it_returns_or_raises():
 async def test_even_system_exit_leaves_the_thread_alive():
     with pool(max_threads=1) as made:
         lane = made.lane()
-        with pytest.raises(SystemExit):
-            await lane.submit(lambda: (_ for _ in ()).throw(SystemExit(1))).future
+        with pytest.raises(EnvironmentFault, match="SystemExit"):
+            await lane.submit(sys.exit).future
+        with pytest.raises(EnvironmentFault, match="StopIteration"):
+            await lane.submit(lambda: next(iter(()))).future
 
         assert 1 == await lane.submit(lambda: 1).future
 
@@ -205,6 +209,38 @@ async def test_threads_never_exceed_the_limit_but_by_abandoned_lanes():
         for _, _, leave in functions:
             leave.set()
         await asyncio.gather(*(job.future for job in jobs))
+
+
+@pytest.mark.usefixtures("calm")
+async def test_without_a_thread_left_jobs_wait_and_the_watchdog_goes_on(
+    monkeypatch, caplog
+):
+    def refuse(_thread):
+        raise RuntimeError("can't start new thread")
+
+    with pool(max_threads=4, base_threads=4) as made:
+        function, entered, leave = blocker()
+        first = made.lane().submit(function)
+        await until(entered.is_set)
+        monkeypatch.setattr(threading.Thread, "start", refuse)
+        second = made.lane().submit(lambda: "second")
+        await asyncio.sleep(4 * _executor.MOVE_AFTER_S)
+        assert not second.claimed
+        monkeypatch.undo()
+
+        assert "second" == await asyncio.wait_for(second.future, 5)
+        leave.set()
+        await first.future
+    assert "no further thread" in caplog.text
+
+
+async def test_the_first_job_without_a_thread_fails(monkeypatch):
+    def refuse(_thread):
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(threading.Thread, "start", refuse)
+    with pool() as made, pytest.raises(RuntimeError, match="no thread left"):
+        made.lane().submit(int)
 
 
 @pytest.mark.usefixtures("calm")

@@ -196,12 +196,10 @@ class Dispatcher:
     def _finish(self, plan: Plan, result: Any, features: Features) -> Answer:
         try:
             if plan.op == "state":
+                encode = partial(_rust.state_reply, nonfinite=features.nonfinite)
                 members = _boundary.call(state_members, result)
-                data = _rust.state_reply(members, nonfinite=features.nonfinite)
-                return Answer(data, plan.op)
+                return Answer(_boundary.call(encode, members), plan.op)
             parts = _boundary.call(observation_parts, result, dicts=self._dicts)
-        except EncodeError as error:
-            return failure(_boundary.fault(error), features)
         except EnvironmentFault as fault:
             return failure(fault, features)
         extra = None
@@ -212,17 +210,17 @@ class Dispatcher:
 
 def reset_plan(hosted: Hosted, keywords: dict[str, Any]) -> Plan:
     """Plan a reset; keywords the method does not take are left out."""
-    method, awaited = hosted.method("reset")
-    taken, ignored = hosted.accepted("reset", keywords)
+    method, awaited = _boundary.call(hosted.method, "reset")
+    taken, ignored = _boundary.call(hosted.accepted, "reset", keywords)
     return Plan("reset", lambda: method(**taken), awaited, ignored)
 
 
 def step_plan(hosted: Hosted, action: Any, keywords: dict[str, Any]) -> Plan:
     """Plan a step; keywords the method does not take are left out."""
-    method, awaited = hosted.method("step")
+    method, awaited = _boundary.call(hosted.method, "step")
     if not keywords:
         return Plan("step", lambda: method(action), awaited, [])
-    taken, ignored = hosted.accepted("step", keywords)
+    taken, ignored = _boundary.call(hosted.accepted, "step", keywords)
     return Plan("step", lambda: method(action, **taken), awaited, ignored)
 
 
@@ -258,15 +256,14 @@ def _observation(
     op: str, parts: Parts, extra: dict[str, Any] | None, features: Features
 ) -> Answer:
     """Encode the reply; one that cannot be encoded still tells reward and done."""
+    encode = partial(_rust.observation_reply, nonfinite=features.nonfinite, ext=extra)
     try:
-        data = _rust.observation_reply(*parts, nonfinite=features.nonfinite, ext=extra)
-    except EncodeError as error:
-        return Answer(_unencodable(error, parts, features), op)
-    return Answer(data, op)
+        return Answer(_boundary.call(encode, *parts), op)
+    except EnvironmentFault as fault:
+        return Answer(_unencodable(fault, parts, features), op)
 
 
-def _unencodable(error: EncodeError, parts: Parts, features: Features) -> bytes:
-    fault = _boundary.fault(error)
+def _unencodable(fault: EnvironmentFault, parts: Parts, features: Features) -> bytes:
     extra = {"exception": fault.exception} if features.exception else None
     data = error_data(fault)
     try:
@@ -282,7 +279,7 @@ def _decode(decode: Callable[[Any], Any], value: Any) -> Any:
         return decode(value)
     except (InvalidMessage, json.JSONDecodeError):
         raise
-    except Exception as error:
+    except BaseException as error:
         raise _boundary.fault(error) from error
 
 

@@ -65,7 +65,9 @@ class Errand:
             value = await self.function()
         except asyncio.CancelledError:
             error = RuntimeError("the environment's work was cancelled")
-        except Exception as raised:  # noqa: BLE001 - it is the future's to carry
+        except GeneratorExit:
+            raise  # the loop is gone
+        except BaseException as raised:  # noqa: BLE001 - it is the future's to carry
             error = raised
         self.finished = True
         self._mailbox.post(self.future, value, error)
@@ -95,8 +97,13 @@ class EnvironmentLoop:
             mailbox = Mailbox(asyncio.get_running_loop())
             self._helpers = Pool(mailbox, max_threads=HELPER_THREADS)
         lane = self._helpers.lane()
+        job = lane.submit(function)
         try:
-            return await lane.submit(function).future
+            return await asyncio.shield(job.future)
+        except asyncio.CancelledError:
+            if not job.claim():  # it runs and cannot be stopped
+                await asyncio.wait({job.future})
+            raise
         finally:
             lane.release()
 

@@ -263,19 +263,26 @@ class Pool:
         if best is not None and not best.lanes and not best.busy:
             return best
         if best is None or len(self._workers) < self.base_threads:
-            return self._spawn()
+            best = self._spawn() or best
+        if best is None:
+            raise RuntimeError("the system has no thread left for an environment")
         return best
 
     @staticmethod
     def _load(worker: Worker) -> tuple[bool, int]:
         return worker.stuck(time.monotonic(), MOVE_AFTER_S), len(worker.lanes)
 
-    def _spawn(self) -> Worker:
+    def _spawn(self) -> Worker | None:
+        """Start a thread; None if the system has none left."""
         self._started += 1
         base = len(self._workers) < self.base_threads
         worker = Worker(self, self._started, base=base)
+        try:
+            worker.start()
+        except RuntimeError as error:
+            _log.warning("no further thread for environments: %s", error)
+            return None
         self._workers.append(worker)
-        worker.start()
         return worker
 
     # -- the watchdog ------------------------------------------------------------
@@ -329,8 +336,8 @@ class Pool:
                 if target is None and not calm:
                     target = self._unblocked(now_s)
                 if target is None and spawns and self._may_grow():
-                    spawns -= 1
                     target = self._spawn()
+                    spawns = spawns - 1 if target else 0
             self._move(job, target, now_s)
 
     @staticmethod

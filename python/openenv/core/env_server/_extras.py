@@ -7,14 +7,14 @@ from importlib import import_module
 _CORE_PACKAGES = frozenset({"fastapi", "starlette", "uvicorn", "httptools"})
 
 
-def require_core() -> None:
-    """Import the web framework.
+def require_core(package: str = "fastapi") -> None:
+    """Import a package of the extra ``core``.
 
     Raises:
         ModuleNotFoundError: it is not installed; names the extra to install.
     """
     try:
-        import_module("fastapi")
+        import_module(package)
     except ModuleNotFoundError as error:
         raise missing_extra(error) from error
 

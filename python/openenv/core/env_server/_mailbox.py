@@ -6,6 +6,8 @@ import logging
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
+from openenv.core.env_server._boundary import fault
+
 if TYPE_CHECKING:
     import asyncio
 
@@ -37,8 +39,11 @@ class Mailbox:
         Args:
             future: one that was cancelled meanwhile is left alone.
             value: its result when ``error`` is None.
-            error: its exception.
+            error: its exception; `EnvironmentFault` in place of one that would
+                end the loop (``SystemExit``) or that no future can hold.
         """
+        if error is not None and not _can_be_held(error):
+            error = fault(error)
         self._letters.append((future, value, error))
         # Two threads may both see False: one wake-up too many, never one too few,
         # because `_deliver` lowers the flag before it looks at the letters.
@@ -61,3 +66,7 @@ class Mailbox:
                 future.set_result(value)
             else:
                 future.set_exception(error)
+
+
+def _can_be_held(error: BaseException) -> bool:
+    return isinstance(error, Exception) and not isinstance(error, StopIteration)

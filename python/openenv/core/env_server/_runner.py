@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from openenv.core.env_server._mailbox import Mailbox
 
 CLOSE_TIMEOUT_S = 30.0  # then nobody waits for an env.close() any more
-CANCEL_S = 5.0  # time a cancelled coroutine has to end before its env.close()
+CANCEL_S = 10.0  # time a cancelled coroutine has to end before its env.close()
 
 _log = logging.getLogger(__name__)
 
@@ -141,7 +141,8 @@ class Runner:
     def _build(self) -> Hosted:
         try:
             environment = _boundary.call(self._factory)
-            self.hosted = Hosted(environment, self._environment_loop.run_blocking)
+            run_blocking = self._environment_loop.run_blocking
+            self.hosted = _boundary.call(Hosted, environment, run_blocking)
         except EnvironmentFault as fault:
             raise EnvironmentFactoryError(factory_name(self._factory)) from fault
         return self.hosted

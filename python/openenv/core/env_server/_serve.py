@@ -13,7 +13,7 @@ from typing_extensions import override
 
 from openenv.core.env_server._extras import require_core
 
-require_core()
+require_core("uvicorn")
 
 import uvicorn
 from uvicorn.config import WS_PROTOCOLS

@@ -117,6 +117,7 @@ class HTTPEnvServer:
         limits = ThreadLimits(self._config.max_concurrent_envs, single)
         self.runtimes = Runtimes(env, limits)
         self.state_model = _state_model(state_cls)
+        self._state_adapter = TypeAdapter(self.state_model)
         self.max_message_bytes: int | None = None  # told to peers once it is known
 
     # -- what upstream offers ----------------------------------------------------
@@ -187,7 +188,7 @@ class HTTPEnvServer:
         """Encode a state in the form of ``state_cls`` (undeclared fields go)."""
         if self.state_model is not self.state_cls:
             return _rust.json_encode(state_members(state))
-        adapter = TypeAdapter(self.state_cls)
+        adapter = self._state_adapter
         checked = adapter.validate_python(state, from_attributes=True)
         return _rust.json_encode(adapter.dump_python(checked))
 

@@ -187,5 +187,5 @@ def _action(server: HTTPEnvServer, members: dict[str, Any]) -> Any:
         return server.action_decoder.from_objects(members)
     except InvalidMessage:
         raise
-    except Exception as error:
+    except BaseException as error:
         raise _boundary.fault(error) from error
