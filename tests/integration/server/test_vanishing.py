@@ -205,6 +205,33 @@ async def test_a_close_that_raises_or_exits_frees_the_slot(caplog):
     assert "env.close() raised" in caplog.text
 
 
+async def test_the_close_of_an_async_environment_waits_for_its_blocking_reset():
+    entered, leave = threading.Event(), threading.Event()
+
+    def reset(self, **_kwargs):
+        entered.set()
+        assert leave.wait(20)
+        self._note("reset ended")
+        return Echo()
+
+    environment = AsyncEchoEnvironment.variant(
+        reset=reset, reset_async=EchoEnvironment.reset_async
+    )
+    with serving(environment) as server:
+        async with server.session() as ws:
+            await ws.send(RESET)
+            await until(entered.is_set)
+            ws.transport.abort()
+        await until(lambda: server.server.active_sessions == 0)
+        abandoned = server.server.abandoned_sessions
+        leave.set()
+        await until(lambda: environment.count("close") == 1)
+        await until(lambda: server.server.abandoned_sessions == 0)
+
+    assert 1 == abandoned
+    assert ["init", "reset ended", "close"] == [what for what, _ in environment.events]
+
+
 @pytest.mark.parametrize("base", [EchoEnvironment, AsyncEchoEnvironment])
 async def test_an_idle_session_gets_an_error_frame_and_1001(base):
     environment = base.variant()
