@@ -134,6 +134,21 @@ async def test_invalid_actions_are_422_whatever_the_validator_raises():
     assert ["body", "seed"] == seed.json()["detail"][0]["loc"]
 
 
+async def test_a_validator_that_breaks_is_the_authors_fault():
+    class Broken(Word):
+        @field_validator("text")
+        @classmethod
+        def _break(cls, value):
+            raise KeyError(value)
+
+    with serving(EchoEnvironment.variant(), Broken) as server:
+        async with httpx.AsyncClient(base_url=server.url) as client:
+            answer = await client.post("/step", json={"action": {"text": "x"}})
+
+    assert 500 == answer.status_code
+    assert {"code": "EXECUTION_ERROR", "message": "'x'"} == answer.json()["detail"]
+
+
 async def test_rewards_become_floats_and_arrays_lists():
     def answer(_self, _action):
         return Echo(payload=np.zeros((1, 2)), reward=True)

@@ -27,7 +27,9 @@ from tests.integration.server.hosting import (
 )
 from websockets.exceptions import ConnectionClosed
 
-from openenv.core.env_server import create_app
+from openenv.core.env_server import Environment, create_app
+from openenv.core.env_server._routes.websocket import INBOX_MESSAGES, _Inbox
+from openenv.core.structs import ActionStruct, ObservationStruct, StateStruct
 
 BOTH = pytest.mark.parametrize("base", [EchoEnvironment, AsyncEchoEnvironment])
 
@@ -387,3 +389,115 @@ async def test_many_connections_leave_no_task_or_slot_behind():
         await until(lambda: environment.count("close") == 200)
 
     assert 200 == environment.count("init")
+
+
+async def test_sessions_can_be_asked_about():
+    with serving(EchoEnvironment.variant()) as server:
+        async with server.session() as ws:
+            await ask(ws, RESET)
+            await ask(ws, step())
+            (session_id,) = server.server._session_registry._open
+            await until(lambda: server.server.get_session_info(session_id).step_count)
+            info = server.server.get_session_info(session_id)
+            status = server.server.get_capacity_status()
+
+    assert (1, "EchoEnvironment") == (info.step_count, info.environment_type)
+    assert info.created_at <= info.last_activity_at
+    assert (1, 7) == (status.active_sessions, status.available_slots)
+
+
+async def test_a_close_that_is_a_coroutine_is_awaited(caplog):
+    async def close(self):
+        await asyncio.sleep(0)
+        self._note("closed")
+        raise RuntimeError("and then it failed")
+
+    environment = AsyncEchoEnvironment.variant(close=close)
+    with serving(environment) as server:
+        async with server.session() as ws:
+            await ask(ws, RESET)
+        await until(lambda: environment.count("closed") == 1)
+
+    assert "and then it failed" in caplog.text
+
+
+async def test_an_environment_may_speak_structs():
+    class Push(ActionStruct):
+        force: int
+
+    class Moved(ObservationStruct):
+        position: int = 0
+
+    class Where(StateStruct):
+        position: int = 0
+
+    class Cart(Environment):
+        def reset(self, **_kwargs):
+            self.position = 0
+            return Moved()
+
+        def step(self, action, **_kwargs):
+            self.position += action.force
+            return Moved(position=self.position, reward=1, metadata={"k": "v"})
+
+        @property
+        def state(self):
+            return Where(position=self.position, step_count=1)
+
+    with serving(Cart, Push, Moved, max_concurrent_envs=1) as server:
+        async with server.session() as ws:
+            reset = await ask(ws, RESET)
+            moved = await ask(ws, step(force=3))
+            wrong = await ask(ws, step(force="x"))
+            extra = await ask(ws, step(force=1, bogus=2))
+            state = await ask(ws, STATE)
+
+    empty = {"metadata": {}, "position": 0}
+    assert {"observation": empty, "reward": None, "done": False} == reset["data"]
+    expected = {
+        "observation": {"metadata": {"k": "v"}, "position": 3},
+        "reward": 1,
+        "done": False,
+        "metadata": {"k": "v"},
+    }
+    assert expected == moved["data"]
+    assert ["force"] == wrong["data"]["errors"][0]["loc"]
+    assert "VALIDATION_ERROR" == extra["data"]["code"]
+    assert {"episode_id": None, "step_count": 1, "position": 3} == state["data"]
+
+
+async def test_a_fault_of_the_server_itself_is_told_and_logged(caplog):
+    with serving(EchoEnvironment.variant()) as server:
+
+        def broken(*_arguments):
+            raise LookupError("our own bug")
+
+        server.server.dispatcher.answer = broken
+        async with server.session() as ws:
+            error = await ask(ws, RESET)
+            with pytest.raises(ConnectionClosed):
+                await ws.recv()
+        await until(lambda: server.server.active_sessions == 0)
+
+    expected = {"message": "our own bug", "code": "SESSION_ERROR"}
+    assert expected == error["data"]
+    assert 1011 == close_code(ws)
+    assert "a fault of the server" in caplog.text
+
+
+async def test_a_flood_of_requests_stops_the_reader():
+    inbox = _Inbox()
+    reader = asyncio.ensure_future(fill(inbox, 2 * INBOX_MESSAGES))
+    for _ in range(10):
+        await asyncio.sleep(0)
+    held = len(inbox._messages)
+    taken = [await inbox.take() for _ in range(2 * INBOX_MESSAGES)]
+    await reader
+
+    assert INBOX_MESSAGES == held
+    assert [str(number) for number in range(2 * INBOX_MESSAGES)] == taken
+
+
+async def fill(inbox, count):
+    for number in range(count):
+        await inbox.put(str(number))
