@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import sys
 from pathlib import Path
 
@@ -262,6 +263,16 @@ def test_running_server_is_used_by_its_url(openenv, tmp_path):
     server.send_signal(signal.SIGINT)
     server.wait(15.0)
     assert "Traceback" not in server.output()
+
+
+def test_taken_port_is_told_without_a_traceback(openenv):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        done = openenv.run("serve", GRID_WORLD, "--port", port)
+
+    assert done.code == 1, done.output
+    assert f"cannot listen on 127.0.0.1:{port}: Address already in use" in done.output
+    assert "Traceback" not in done.output
 
 
 def test_url_without_a_server_fails_in_words(openenv):

@@ -57,8 +57,8 @@ def rollout(  # noqa: PLR0913 - one parameter an option of the command
 ) -> None:
     """Play many episodes of an environment in many sessions at once.
 
-    Exit code 0: every episode was played. 1: one failed, or the server did. 2: wrong
-    use. 130: stopped by Ctrl-C; what was finished is kept.
+    Exit code 0: every episode was played; 1: one failed, or the server did;
+    2: wrong use; 130: stopped by Ctrl-C, what was finished is kept.
     """
     options = RolloutOptions(
         environment=environment,
