@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import httpx
 from tests.conformance.golden.transcripts import Answer, Transcript
+from tests.support.processes import wait_until
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.sync.client import ClientConnection, connect
 
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 REPLY_TIMEOUT_S = 20.0
 FREE_SLOT_TIMEOUT_S = 5.0
 IDLE_S = 8.0
-RETRY_INTERVAL_S = 0.01
+REFUSAL = "CAPACITY_REACHED"
 RESET = '{"type": "reset", "data": {}}'
 STATE = '{"type": "state"}'
 
@@ -37,14 +38,14 @@ class Replayer:
 
     def play(self, transcript: Transcript) -> Answer:
         """Play one exchange; a slot that the exchange before still holds is awaited."""
-        deadline = time.monotonic() + FREE_SLOT_TIMEOUT_S
-        while True:
+        if REFUSAL in str(transcript.answer.received):
+            return self._play_once(transcript)
+
+        def admitted() -> Answer | None:
             answer = self._play_once(transcript)
-            refused = "CAPACITY_REACHED" in str(answer.received)
-            expected = "CAPACITY_REACHED" in str(transcript.answer.received)
-            if expected or not refused or time.monotonic() > deadline:
-                return answer
-            time.sleep(RETRY_INTERVAL_S)
+            return None if REFUSAL in str(answer.received) else answer
+
+        return wait_until(admitted, FREE_SLOT_TIMEOUT_S, lambda: "no slot was freed")
 
     def _play_once(self, transcript: Transcript) -> Answer:
         scenario = SCENARIOS.get(transcript.name)
@@ -92,11 +93,21 @@ class Replayer:
         with connect(self._ws_url + path, **settings) as socket:
             yield socket
 
+    @contextlib.contextmanager
+    def session(self) -> Iterator[ClientConnection]:
+        """Open a connection and reset, once there is a slot."""
+
+        def admitted() -> ClientConnection | None:
+            socket = stack.enter_context(self.connection())
+            return None if REFUSAL in str(exchange(socket, RESET)) else socket
+
+        with contextlib.ExitStack() as stack:
+            yield wait_until(admitted, FREE_SLOT_TIMEOUT_S)
+
     # Scenarios, in the order of the recording.
 
     def _beside_a_held_connection(self, transcript: Transcript) -> Answer:
-        with self.connection() as held:
-            exchange(held, RESET)
+        with self.session():
             if transcript.transport == "http":
                 return self._request(transcript)
             return self._converse(transcript)
@@ -105,8 +116,7 @@ class Replayer:
         return self._converse(transcript, max_size=1024 * 1024)
 
     def _after_an_idle_gap(self, transcript: Transcript) -> Answer:
-        with self.connection() as socket:
-            exchange(socket, RESET)
+        with self.session() as socket:
             with contextlib.suppress(TimeoutError):
                 notice = receive(socket, IDLE_S)
                 return Answer([notice, *rest(socket)], 101, None, *closing(socket))
@@ -143,15 +153,13 @@ class Replayer:
 
     def _abort(self, transcript: Transcript) -> Answer:
         assert transcript.sent == [RESET, "<TCP abort>"]
-        with self.connection() as socket:
-            exchange(socket, RESET)
+        with self.session() as socket:
             abort(socket)
         self._wait_for_a_slot()
         return Answer(["slot free again after N s"], 101)
 
     def _abort_during_a_step(self, transcript: Transcript) -> Answer:
-        with self.connection() as socket:
-            exchange(socket, RESET)
+        with self.session() as socket:
             socket.send(transcript.sent[1])
             health = httpx.get(self._http_url + "/health", trust_env=False)
             abort(socket)
@@ -172,10 +180,8 @@ class Replayer:
             return exchange(socket, STATE)
 
     def _wait_for_a_slot(self) -> None:
-        deadline = time.monotonic() + FREE_SLOT_TIMEOUT_S
-        while "CAPACITY_REACHED" in str(self._first_frame()):
-            assert time.monotonic() < deadline, "the slot was never freed"
-            time.sleep(RETRY_INTERVAL_S)
+        with self.session():
+            pass
 
 
 SCENARIOS: dict[str, Callable[[Replayer, Transcript], Answer]] = {
