@@ -207,6 +207,13 @@ def test_the_argument_wins_over_the_variable(monkeypatch):
         create_app(EchoEnvironment.variant(), Word, Echo)
 
 
+def test_asking_for_the_web_page_is_answered_in_the_log(monkeypatch, caplog):
+    monkeypatch.setenv("ENABLE_WEB_INTERFACE", "True")
+    create_app(EchoEnvironment.variant(), Word, Echo)
+
+    assert "no web page" in caplog.text
+
+
 def test_the_app_works_in_process_with_starlettes_test_client():
     environment = EchoEnvironment.variant()
     client = TestClient(create_app(environment, Word, Echo))

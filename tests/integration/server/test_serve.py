@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import textwrap
@@ -12,7 +14,7 @@ import urllib.request
 
 import pytest
 
-from openenv.core.env_server._serve import raise_file_limit
+from openenv.core.env_server._serve import _bind, raise_file_limit
 
 SERVER = """
     from openenv.core.env_server import Action, Environment, Observation, State
@@ -63,6 +65,28 @@ def test_serve_tells_its_port_prints_nothing_and_stops_on_a_signal(number):
     assert "" == stdout
     assert "" == stderr
     assert process.returncode == (0 if number == signal.SIGINT else -number)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="options are inherited on Linux")
+def test_accepted_connections_notice_a_peer_that_is_gone():
+    with contextlib.closing(_bind("127.0.0.1", 0)) as listener:
+        listener.setblocking(True)
+        with socket.create_connection(listener.getsockname()):
+            accepted, _ = listener.accept()
+            with accepted:
+                keepalive = accepted.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)
+                timeout_ms = accepted.getsockopt(
+                    socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT
+                )
+
+    assert (1, 60_000) == (keepalive, timeout_ms)
+
+
+def test_an_address_that_is_taken_is_told_at_once():
+    with contextlib.closing(_bind("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+        with pytest.raises(OSError, match="in use"):
+            _bind("127.0.0.1", port)
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such limit")

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from openenv.core.env_server._pressure import CALM_SAMPLES, MAX_LAG_S, Pressure
+from openenv.core.env_server._pressure import MAX_LAG_S, Pressure
 
 
 @pytest.fixture
@@ -17,18 +17,20 @@ def cpu(monkeypatch):
     return clock
 
 
-@pytest.mark.usefixtures("cpu")
-def test_a_process_that_sleeps_is_calm_after_several_samples():
-    pressure = Pressure()
-    pressure.begin(0.0)
-    samples = [pressure.sample(0.01 * n, 0.0) for n in range(1, CALM_SAMPLES + 1)]
+def samples(pressure, lags_s):
+    """Sample every 10 ms with these lags."""
+    pressure.begin()
+    return [pressure.sample(0.01 * n, lag_s) for n, lag_s in enumerate(lags_s, 1)]
 
-    assert [False] * (CALM_SAMPLES - 1) + [True] == samples
+
+@pytest.mark.usefixtures("cpu")
+def test_a_process_that_sleeps_is_calm_after_one_whole_interval():
+    assert [False, True, True] == samples(Pressure(), [0.0, 0.0, 0.0])
 
 
 def test_a_process_that_uses_its_core_is_not_calm(cpu):
     pressure = Pressure()
-    pressure.begin(0.0)
+    pressure.begin()
     for number in range(1, 6):
         cpu["s"] = 0.009 * number
 
@@ -37,9 +39,8 @@ def test_a_process_that_uses_its_core_is_not_calm(cpu):
 
 @pytest.mark.usefixtures("cpu")
 def test_a_late_timer_starts_the_count_again():
-    pressure = Pressure()
-    pressure.begin(0.0)
-    lags = [0.0, 2 * MAX_LAG_S, 0.0, 0.0]
-    samples = [pressure.sample(0.01 * n, lag) for n, lag in enumerate(lags, 1)]
+    late = 2 * MAX_LAG_S
 
-    assert [False, False, False, True] == samples
+    assert [False, True, False, False, True] == samples(
+        Pressure(), [0.0, 0.0, late, 0.0, 0.0]
+    )

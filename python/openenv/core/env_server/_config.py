@@ -7,6 +7,8 @@ from dataclasses import dataclass
 
 from openenv.core.env_server.types import ServerMode
 
+_YES = frozenset({"1", "true", "yes"})
+
 
 @dataclass(frozen=True, slots=True)
 class Settings:
@@ -15,10 +17,12 @@ class Settings:
     Attributes:
         mode: ``OPENENV_MODE``, unchecked text, None when unset.
         max_concurrent_envs: ``OPENENV_MAX_CONCURRENT_ENVS``, None when unset.
+        web_interface: whether ``ENABLE_WEB_INTERFACE`` asks for the web page.
     """
 
     mode: str | None
     max_concurrent_envs: int | None
+    web_interface: bool
 
 
 def read_settings() -> Settings:
@@ -31,6 +35,7 @@ def read_settings() -> Settings:
     return Settings(
         mode=variables.get("OPENENV_MODE"),
         max_concurrent_envs=_positive(variables.get("OPENENV_MAX_CONCURRENT_ENVS")),
+        web_interface=variables.get("ENABLE_WEB_INTERFACE", "").lower() in _YES,
     )
 
 

@@ -291,7 +291,7 @@ class Pool:
         job.due_s = time.monotonic() + MOVE_AFTER_S
         self._waiting.append(job)
         if self._timer_due_s is None:
-            self._pressure.begin(time.monotonic())
+            self._pressure.begin()
             self._arm()
 
     def _arm(self) -> None:

@@ -16,35 +16,36 @@ import time
 
 MAX_LAG_S = 0.005  # CPython's switch interval: a later timer had to wait for the lock
 MAX_LOAD = 0.7  # of one core
-CALM_SAMPLES = 2  # a single sample may have been lucky
+CALM_SAMPLES = 1  # intervals in a row, between timers that were both on time
 
 
 class Pressure:
     """Follows how busy the process is; sampled by the watchdog's timer."""
 
     def __init__(self) -> None:
-        self._wall_s = 0.0
-        self._cpu_s = 0.0
+        self._since: tuple[float, float] | None = None
         self._calm = 0
 
-    def begin(self, now_s: float) -> None:
-        """Start an interval; call when the timer is armed after a pause."""
-        self._wall_s, self._cpu_s, self._calm = now_s, time.process_time(), 0
+    def begin(self) -> None:
+        """Forget what was; call when the timer is armed after a pause."""
+        self._since, self._calm = None, 0
 
     def sample(self, now_s: float, lag_s: float) -> bool:
         """End an interval and start the next.
 
         Args:
-            now_s: the loop's time.
+            now_s: monotonic time.
             lag_s: how late the timer fired.
 
         Returns:
             Whether the process had time to spare for several intervals.
         """
-        cpu_s = time.process_time()
-        elapsed_s = max(now_s - self._wall_s, 1e-6)
-        load = (cpu_s - self._cpu_s) / elapsed_s
-        self._wall_s, self._cpu_s = now_s, cpu_s
-        calm = lag_s < MAX_LAG_S and load < MAX_LOAD
-        self._calm = self._calm + 1 if calm else 0
+        if lag_s >= MAX_LAG_S:
+            self.begin()  # the process's clock is not asked: it costs a syscall
+            return False
+        before, self._since = self._since, (now_s, time.process_time())
+        if before is None:
+            return False
+        load = (self._since[1] - before[1]) / max(now_s - before[0], 1e-6)
+        self._calm = self._calm + 1 if load < MAX_LOAD else 0
         return self._calm >= CALM_SAMPLES

@@ -257,6 +257,8 @@ def create_app(  # noqa: PLR0913, PLR0917 - upstream's signature
     """
     del gradio_builder, custom_tab_name, custom_tab_primary
     del show_default_tab, title_override
+    if read_settings().web_interface:
+        _log.warning("ENABLE_WEB_INTERFACE has no effect: there is no web page yet")
     return create_fastapi_app(
         env,
         action_cls,
