@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 import threading
-import warnings
 
 import pytest
 from tests.integration.client.in_thread import scripted_in_thread
 
 from openenv.core._client import io_thread
-from openenv.core._client.timers import timers_of
 from openenv.core.generic_client import GenericEnvClient
 from openenv.errors import SessionLost
 
@@ -46,24 +43,6 @@ def test_closing_a_client_whose_loop_has_ended_is_in_order(server):
     assert not client._home.link.is_in_use
     assert 1 == client.step({"it": 1}).observation["steps"]
     client.close()
-
-
-def test_a_client_forgotten_after_its_loop_was_closed_roughly(server):
-    loop = asyncio.new_event_loop()
-    client = GenericEnvClient(server.url)
-    loop.run_until_complete(client.reset_async())
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        loop.close()  # without shutdown_asyncgens, as nobody should
-        del client, loop
-        asyncio.run(_use_another_loop())
-        gc.collect()
-
-    assert any("unclosed client" in str(warning.message) for warning in caught)
-
-
-async def _use_another_loop():
-    timers_of(asyncio.get_running_loop())  # ended loops are let go now
 
 
 def test_a_blocking_client_may_be_closed_by_a_loop(server):

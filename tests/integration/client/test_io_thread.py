@@ -87,6 +87,23 @@ def test_a_call_from_an_exit_handler_is_refused_or_served_but_never_hangs(server
     assert ("", 0) == (done.stderr, done.returncode)
 
 
+def test_a_client_forgotten_after_its_loop_was_closed_roughly_warns(server):
+    done = run(
+        server,
+        """
+        loop = asyncio.new_event_loop()
+        client = GenericEnvClient(url)
+        loop.run_until_complete(client.reset_async())
+        loop.close()  # without shutdown_asyncgens, as nobody should
+        del client
+        """,
+        "-Wdefault",
+    )
+
+    assert "ResourceWarning: unclosed client" in done.stderr
+    assert 0 == done.returncode
+
+
 def test_a_forked_child_has_a_thread_of_its_own(server):
     done = run(
         server,
@@ -117,7 +134,7 @@ def test_ctrl_c_in_a_waiting_call_leaves_the_client_usable(server):
         client.reset()
         print("WAITING", flush=True)
         try:
-            client.step({"it": "old", "sleep": 0.5})
+            client.step({"it": "old", "sleep": 2.0})
         except KeyboardInterrupt:
             print("INTERRUPTED", flush=True)
         print(client.step({"it": "new"}).observation["echo"]["it"], flush=True)

@@ -10,6 +10,7 @@ import subprocess
 import pytest
 from tests.integration.client.in_thread import scripted_in_thread
 from tests.integration.client.scripted import free_port, raw_server, upgrade_answer
+from tests.support.processes import wait_until
 
 from openenv.core._client import dial
 from openenv.core.generic_client import GenericEnvClient
@@ -89,7 +90,7 @@ def test_a_client_left_open_when_its_loop_ends_says_goodbye(server):
             client = runner.run(leave())
         assert client._home.link.connection.is_lost
 
-    assert 2 == server.said_goodbye
+    wait_until(lambda: server.said_goodbye == 2, 5)
 
 
 def test_a_peer_that_sends_pings_and_never_reads_is_cut_off(run):
