@@ -188,6 +188,22 @@ async def test_close_is_called_once_on_the_sessions_own_thread(base):
     assert 1 == len({thread for _, thread in events})
 
 
+@pytest.mark.parametrize("base", [EchoEnvironment, AsyncEchoEnvironment])
+async def test_stopping_the_server_closes_the_environments_of_open_sessions(base):
+    environment = base.variant()
+    with serving(environment) as server:
+        session = server.session()
+        ws = await session.__aenter__()
+        await ask(ws, RESET)
+    closed = environment.count("close")
+    with pytest.raises(ConnectionClosed):
+        await ws.recv()
+    await session.__aexit__(None, None, None)
+
+    assert 1 == closed
+    assert 1012 == close_code(ws)  # service restart
+
+
 async def test_a_close_that_raises_or_exits_frees_the_slot(caplog):
     def close(_self):
         raise SystemExit("no")

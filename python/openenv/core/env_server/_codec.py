@@ -14,6 +14,7 @@ import dataclasses
 import json
 import re
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import msgspec
@@ -23,7 +24,7 @@ from typing_extensions import is_typeddict
 from openenv.core.env_server._wire_errors import InvalidMessage, validation_errors
 from openenv.core.env_server.serialization import deserialize_action, routes_by_type
 
-_LIFTED = frozenset({"reward", "done"})
+_LIFTED = {"reward", "done"}  # a set: pydantic takes no frozenset
 _MSGSPEC_PATH = re.compile(r" - at `\$?(.*)`$")
 
 
@@ -73,18 +74,14 @@ def observation_parts(observation: Any, *, dicts: bool = False) -> Parts:
     Raises:
         AttributeError: it is no observation (upstream's text).
     """
-    if isinstance(observation, BaseModel):
-        members = _dump(observation, _LIFTED)
-    elif isinstance(observation, msgspec.Struct) or _is_dataclass(observation):
-        members = _fields(observation)
-        members.pop("reward", None)
-        members.pop("done", None)
-    elif dicts and isinstance(observation, Mapping):
-        return _dict_parts(observation)
-    else:
-        name = type(observation).__name__
-        message = f"'{name}' object has no attribute 'model_dump'"
+    cls: Any = type(observation)
+    members_of = _observation_members(cls)
+    if members_of is None:
+        if dicts and isinstance(observation, Mapping):
+            return _dict_parts(observation)
+        message = f"'{cls.__name__}' object has no attribute 'model_dump'"
         raise AttributeError(message)
+    members = members_of(observation)
     return Parts(
         members,
         getattr(observation, "reward", None),
@@ -95,10 +92,10 @@ def observation_parts(observation: Any, *, dicts: bool = False) -> Parts:
 
 def state_members(state: Any) -> Any:
     """Return the members of a state: upstream's ``model_dump()`` or ``dict()``."""
-    if isinstance(state, BaseModel):
-        return state.model_dump()
-    if isinstance(state, msgspec.Struct) or _is_dataclass(state):
-        return _fields(state)
+    cls: Any = type(state)
+    fields = _field_names(cls)
+    if fields is not None:
+        return {wire: getattr(state, name) for wire, name in fields}
     dump = getattr(state, "model_dump", None)
     if dump is not None:
         return dump()
@@ -203,27 +200,36 @@ def _msgspec_error(error: msgspec.ValidationError, value: object) -> dict[str, A
 # -- encoders --------------------------------------------------------------------
 
 
-def _dump(model: BaseModel, exclude: frozenset[str]) -> dict[str, Any]:
-    return model.model_dump(exclude=set(exclude))
+@lru_cache(maxsize=512)
+def _observation_members(cls: Any) -> Callable[[Any], dict[str, Any]] | None:
+    """Make what gives the members of observations of a class, without the lifted.
+
+    Returns:
+        None for a class that is none of observations.
+    """
+    if issubclass(cls, BaseModel):
+        if cls.model_dump is not BaseModel.model_dump:
+            return lambda model: model.model_dump(exclude=set(_LIFTED))
+        # What model_dump() does, without looking its arguments over each time.
+        to_python = cls.__pydantic_serializer__.to_python
+        return lambda model: to_python(model, exclude=_LIFTED)
+    names = _field_names(cls)
+    if names is None:
+        return None
+    kept = tuple(pair for pair in names if pair[1] not in _LIFTED)
+    return lambda value: {wire: getattr(value, name) for wire, name in kept}
 
 
-def _is_dataclass(value: object) -> bool:
-    return dataclasses.is_dataclass(value) and not isinstance(value, type)
-
-
-def _fields(value: Any) -> dict[str, Any]:
-    """Return the fields under their wire names; members are left as they are."""
-    if isinstance(value, msgspec.Struct):
-        cls = type(value)
-        names = zip(cls.__struct_encode_fields__, cls.__struct_fields__, strict=True)
-        return {wire: getattr(value, name) for wire, name in names}
-    return {
-        field.name: getattr(value, field.name) for field in _dataclass_fields(value)
-    }
-
-
-def _dataclass_fields(value: Any) -> tuple[dataclasses.Field[Any], ...]:
-    return dataclasses.fields(value)
+@lru_cache(maxsize=512)
+def _field_names(cls: Any) -> tuple[tuple[str, str], ...] | None:
+    """Return (wire name, attribute) of a struct's or dataclass's fields."""
+    if issubclass(cls, msgspec.Struct):
+        return tuple(
+            zip(cls.__struct_encode_fields__, cls.__struct_fields__, strict=True)
+        )
+    if dataclasses.is_dataclass(cls):
+        return tuple((field.name, field.name) for field in dataclasses.fields(cls))
+    return None
 
 
 def _dict_parts(observation: Mapping[str, Any]) -> Parts:
