@@ -234,6 +234,28 @@ async def test_an_ipv6_server_is_reached():
     assert f"ws://[::1]:{port}/ws" == failed.value.url
 
 
+async def test_without_a_pong_timeout_a_silent_path_is_left_alone():
+    # A tunnel that drops pings and pongs must not end an idle session.
+    seen = []
+
+    async def serve(reader, writer):
+        head = (await reader.readuntil(b"\r\n\r\n")).decode()
+        writer.write(upgrade_answer(head))
+        while data := await reader.read(65536):
+            seen.append(data)
+
+    async with raw_server(serve) as port:
+        client = GenericEnvClient(
+            f"127.0.0.1:{port}",
+            websocket_ping_interval_s=0.01,
+            websocket_ping_timeout_s=None,
+        )
+        await client.connect()
+        await until(lambda: len(seen) >= 10)
+        assert client._home.link.connection.is_open
+        await client.close()
+
+
 async def test_pings_are_sent_and_a_silent_server_is_given_up():
     async def serve(reader, writer):
         head = (await reader.readuntil(b"\r\n\r\n")).decode()

@@ -13,7 +13,7 @@ from tests.integration.client.in_thread import scripted_in_thread
 from tests.support.processes import ROOT, ChildProcess, wait_until
 
 HEAD = """
-import asyncio, os, signal, sys, threading, time
+import asyncio, gc, os, signal, sys, threading, time
 from openenv.core.generic_client import GenericEnvClient
 url = sys.argv[1]
 """
@@ -109,6 +109,8 @@ def test_a_forked_child_has_a_thread_of_its_own(server):
         server,
         """
         client = GenericEnvClient(url)
+        other = GenericEnvClient(url)
+        other.reset()
         parent = client.reset().observation["session"]
         pid = os.fork()
         if pid == 0:
@@ -117,14 +119,23 @@ def test_a_forked_child_has_a_thread_of_its_own(server):
             own.close()
             print(type(client.reset()).__name__, flush=True)
             client.close()
+            del other
+            gc.collect()
             os._exit(0)
         assert os.waitpid(pid, 0)[1] == 0
         print(client.step({"it": 1}).observation["session"] - parent)
+        print(other.step({"it": 1}).observation["steps"])
         client.close()
+        other.close()
         """,
+        "-Wdefault",
     )
 
-    assert ("1\nStepResult\n0\n", "", 0) == (done.stdout, done.stderr, done.returncode)
+    assert ("1\nStepResult\n0\n1\n", "", 0) == (
+        done.stdout,
+        done.stderr,
+        done.returncode,
+    )
 
 
 def test_ctrl_c_in_a_waiting_call_leaves_the_client_usable(server):

@@ -106,6 +106,7 @@ class Connection(asyncio.Protocol):
         self._deadline = deadline
         self._unread_limit_bytes = settings.max_message_bytes + _UNREAD_SLACK_BYTES
         self._paused = False
+        self._cut_off: asyncio.TimerHandle | None = None
         self._transport: asyncio.Transport | None = None
         self._lost: asyncio.Future[None] = loop.create_future()
         self._timers = timers_of(loop)
@@ -168,7 +169,8 @@ class Connection(asyncio.Protocol):
             return
         self._after(self._endpoint.close(code, self.loop.time()))
         self.arm()
-        self.loop.call_later(_CLOSE_LIMIT_S, self.abort)
+        if self._cut_off is None:
+            self._cut_off = self.loop.call_later(_CLOSE_LIMIT_S, self.abort)
 
     async def close(self, patience_s: float) -> None:
         """Say goodbye and wait until the connection is gone.
@@ -244,6 +246,8 @@ class Connection(asyncio.Protocol):
     @override
     def connection_lost(self, exc: Exception | None) -> None:
         self._endpoint.lost(exc)
+        if self._cut_off is not None:
+            self._cut_off.cancel()
         if self.opened.done() and not self.opened.cancelled():
             self.opened.exception()  # seen: nobody awaits an opening that was given up
         if not self._lost.done():

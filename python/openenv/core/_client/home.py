@@ -16,7 +16,7 @@ import os
 import threading
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from openenv.core._client.io_thread import io_loop, is_alive, run_on
+from openenv.core._client.io_thread import io_loop, is_alive, keep_parents, run_on
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
@@ -99,6 +99,9 @@ class Home:
         connection, loop = self.link.connection, self._loop
         if connection is None or connection.is_lost or loop is None:
             return False
+        if self._pid != os.getpid():
+            keep_parents(connection)
+            return False
         if is_alive(loop, self._pid):
             loop.call_soon_threadsafe(connection.abort)
         return True
@@ -122,9 +125,11 @@ class Home:
         connection, loop = self.link.connection, self._loop
         self.link.leave_loop(_LOOP_ENDED)
         self._loop = None
-        if connection is None or loop is None or self._pid != os.getpid():
+        if connection is None or loop is None:
             return
-        if not loop.is_closed():
+        if self._pid != os.getpid():
+            keep_parents(connection)
+        elif not loop.is_closed():
             # The loop stands still; should it run again, it finds this to do.
             loop.call_soon_threadsafe(connection.abort)
 

@@ -119,6 +119,14 @@ def is_alive(loop: asyncio.AbstractEventLoop, pid: int) -> bool:
     return pid == os.getpid() and loop.is_running()
 
 
+def keep_parents(connection: object) -> None:
+    """Keep what belongs to the parent's loop out of the garbage of a forked child.
+
+    Its end would take the socket out of the epoll set that both processes share.
+    """
+    _parents.append(connection)
+
+
 def _new_loop() -> asyncio.AbstractEventLoop:
     if importlib.util.find_spec("uvloop") is None:
         return asyncio.new_event_loop()
@@ -145,6 +153,7 @@ def _stop_at_exit() -> None:
 
 def _forget_in_child() -> None:
     global _io_thread, _lock  # noqa: PLW0603 - see io_loop
+    keep_parents(_io_thread)
     _io_thread = None
     _lock = threading.Lock()
 
@@ -152,5 +161,6 @@ def _forget_in_child() -> None:
 _io_thread: IoThread | None = None
 _lock = threading.Lock()
 _exiting: Final = threading.Event()
+_parents: Final[list[object]] = []
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_forget_in_child)
