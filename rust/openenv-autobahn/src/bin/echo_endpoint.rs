@@ -1,0 +1,7 @@
+//! An echo of text over the server endpoint, for Autobahn's `fuzzingclient`; tells its port on
+//! standard output.
+#![forbid(unsafe_code)]
+
+fn main() -> std::io::Result<()> {
+    openenv_autobahn::serve(openenv_autobahn::serve_endpoint)
+}
