@@ -59,6 +59,7 @@ async def test_a_stock_uvicorn_serves_the_app(settings):
                 for text in ("a", "b")
             ]
         async with server.session() as ws:
+            await ask(ws, RESET)
             await ws.send(step(sleep_s=0.2))
             ws.transport.abort()
         await until(lambda: server.server.active_sessions == 0)
