@@ -189,9 +189,13 @@ impl ServerEndpoint {
         }
     }
 
-    /// Sends a text that answers no message: the error before a close.
+    /// Sends a text that answers no message: the error before a close. Outside `Open` nobody is
+    /// there to read it, and it is dropped.
     pub fn send(&mut self, text: &[u8]) {
-        // Refused when the connection is closing: nobody is there to read it.
+        if !matches!(self.stage, Stage::Open) {
+            return;
+        }
+        // Refused only when the connection is not open, and this stage ends with it.
         let _ = self.connection.append(MessageKind::Text, text, &mut self.output, &mut Unmasked);
     }
 

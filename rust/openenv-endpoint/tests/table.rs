@@ -261,3 +261,30 @@ fn a_server_gives_a_slow_upgrade_up() {
     assert_eq!(vec![ServerEvent::Closed], events);
     assert_eq!(Some(&Cause::ConnectTimedOut), server.cause());
 }
+
+#[test]
+fn a_server_writes_messages_in_open_only() {
+    let mut request = connecting();
+    let config = ServerConfig {
+        limits: Limits::default(),
+        session_limits: ServerLimits::default(),
+        keepalive: KeepaliveConfig::OFF,
+        handshake_timeout_ns: SECOND,
+    };
+    let handshake = ServerEndpoint::new(config, 0);
+    let mut deciding = ServerEndpoint::new(config, 0);
+    deciding.receive(request.output(), 0, &mut Vec::new());
+    let mut closing = accepted(request.output());
+    closing.close(1000, "", 0, &mut Vec::new());
+    let mut ended = accepted(request.output());
+    ended.eof(&mut Vec::new());
+    for mut server in [handshake, deciding, closing, ended] {
+        server.output().clear();
+
+        server.send(b"{}");
+        server.answer(Some(b"{}"), 0, &mut Vec::new());
+
+        let phase = server.phase();
+        assert_eq!(Vec::<u8>::new(), *server.output(), "{phase:?}");
+    }
+}
