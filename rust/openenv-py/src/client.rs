@@ -14,7 +14,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyString};
 use pyo3::{PyTraverseError, PyVisit};
 
-use crate::clock::{nanoseconds, seconds};
+use crate::clock::{nanoseconds, now_ns, seconds};
 use crate::decoder::Decoder;
 use crate::entropy::{Entropy, nonce};
 use crate::errors::{RequestTimeout, closed_error, submit_error};
@@ -164,27 +164,13 @@ impl ClientEndpoint {
             owned = data.extract()?; // a buffer that may change under us
             &owned
         };
-        let mut events = Vec::new();
-        let output = {
-            let mut inner = self.lock();
-            let now_ns = nanoseconds(now).unwrap_or(0);
-            inner.endpoint.receive(bytes, now_ns, &mut Entropy, &mut events);
-            inner.output(py)
-        };
-        self.deliver(py, events)?;
-        Ok(output)
+        self.drive(py, |endpoint, events| {
+            endpoint.receive(bytes, now_ns(now), &mut Entropy, events);
+        })
     }
 
     fn tick<'py>(&self, py: Python<'py>, now: f64) -> PyResult<Option<Bound<'py, PyBytes>>> {
-        let mut events = Vec::new();
-        let output = {
-            let mut inner = self.lock();
-            let now_ns = nanoseconds(now).unwrap_or(0);
-            inner.endpoint.tick(now_ns, &mut Entropy, &mut events);
-            inner.output(py)
-        };
-        self.deliver(py, events)?;
-        Ok(output)
+        self.drive(py, |endpoint, events| endpoint.tick(now_ns(now), &mut Entropy, events))
     }
 
     fn next_timeout(&self) -> Option<f64> {
@@ -197,23 +183,15 @@ impl ClientEndpoint {
         code: u16,
         now: f64,
     ) -> PyResult<Option<Bound<'py, PyBytes>>> {
-        let mut events = Vec::new();
-        let output = {
-            let mut inner = self.lock();
-            let now_ns = nanoseconds(now).unwrap_or(0);
-            inner.endpoint.close(code, now_ns, &mut Entropy, &mut events);
-            inner.output(py)
-        };
-        self.deliver(py, events)?;
-        Ok(output)
+        self.drive(py, |endpoint, events| {
+            endpoint.close(code, now_ns(now), &mut Entropy, events);
+        })
     }
 
     #[pyo3(signature = (error=None))]
     #[expect(unused_variables, reason = "the transport's own words add nothing to `ended`")]
     fn lost(&self, py: Python<'_>, error: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
-        let mut events = Vec::new();
-        self.lock().endpoint.eof(&mut events);
-        self.deliver(py, events)
+        self.drive(py, openenv_endpoint::ClientEndpoint::eof).map(drop)
     }
 
     fn take_ignored(&self) -> Vec<String> {
@@ -293,11 +271,27 @@ impl ClientEndpoint {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Lets the machine work under the lock, then tells Python what happened.
+    fn drive<'py, 'i>(
+        &self,
+        py: Python<'py>,
+        work: impl FnOnce(&mut openenv_endpoint::ClientEndpoint<Call>, &mut Events<'i>),
+    ) -> PyResult<Option<Bound<'py, PyBytes>>> {
+        let mut events = Vec::new();
+        let output = {
+            let mut inner = self.lock();
+            work(&mut inner.endpoint, &mut events);
+            inner.output(py)
+        };
+        self.deliver(py, events)?;
+        Ok(output)
+    }
+
     /// Tells Python what happened, in order. The lock is free.
     fn deliver(&self, py: Python<'_>, events: Events<'_>) -> PyResult<()> {
         for event in events {
             match event {
-                ClientEvent::Answer { tag, payload, .. } => self.answer(py, &tag, &payload)?,
+                ClientEvent::Answer { tag, op, payload } => self.answer(py, &tag, op, &payload)?,
                 ClientEvent::Failed { tag, op, failure } => self.fail(py, &tag, op, failure)?,
                 ClientEvent::Opened { headers } => self.open(py, headers)?,
                 ClientEvent::Refused { payload } => self.refuse(payload),
@@ -308,9 +302,9 @@ impl ClientEndpoint {
         Ok(())
     }
 
-    fn answer(&self, py: Python<'_>, call: &Call, payload: &[u8]) -> PyResult<()> {
+    fn answer(&self, py: Python<'_>, call: &Call, op: Op, payload: &[u8]) -> PyResult<()> {
         self.forget(call);
-        let decoded = call.decoder.get().decode(py, payload);
+        let decoded = call.decoder.get().decode(py, op, payload);
         if !decoded.ignored.is_empty() {
             self.lock().ignored.extend(decoded.ignored);
         }

@@ -5,7 +5,7 @@
 //! first; it is taken when something has to be put back that JSON could not say (`ext.nonfinite`,
 //! bytes markers), or when only Python's `json` reads the text.
 
-use openenv_proto::{Envelope, Observation, ReplyKind, splice, split_reply};
+use openenv_proto::{Envelope, Observation, Op, ReplyKind, splice, split_reply};
 use pyo3::exceptions::PyValueError;
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -83,12 +83,18 @@ pub(crate) struct Decoded<'py> {
 }
 
 impl Decoder {
-    pub(crate) fn decode<'py>(&self, py: Python<'py>, text: &[u8]) -> Decoded<'py> {
+    /// Decodes the answer to `op`. An answer of another kind breaks the order of answers: no
+    /// later one could be trusted, so it is the peer's fault and not a result.
+    pub(crate) fn decode<'py>(&self, py: Python<'py>, op: Op, text: &[u8]) -> Decoded<'py> {
         match split_reply(text) {
+            Ok((envelope, _)) if !answers(op, envelope.kind.as_str()) => {
+                let error = wrong_kind(op, envelope.kind.as_str());
+                Decoded { result: Err(error), ignored: Vec::new() }
+            }
             Ok((envelope, members)) if envelope.ext.is_none() && !has_marker(text) => {
                 Decoded { result: self.fast(py, &envelope, &members), ignored: Vec::new() }
             }
-            _ => match Answer::from_objects(py, text) {
+            _ => match Answer::from_objects(py, op, text) {
                 Ok(answer) => Decoded { result: self.slow(&answer), ignored: answer.ignored },
                 Err(error) => Decoded { result: Err(error), ignored: Vec::new() },
             },
@@ -224,6 +230,21 @@ impl Lift {
     }
 }
 
+fn answers(op: Op, kind: &str) -> bool {
+    let expected = match op {
+        Op::Mcp => ReplyKind::Mcp,
+        Op::State => ReplyKind::State,
+        Op::Close | Op::Reset | Op::Step => ReplyKind::Observation,
+    };
+    let kind = ReplyKind::from_name(kind);
+    kind == Some(expected) || kind == Some(ReplyKind::Error)
+}
+
+fn wrong_kind(op: Op, kind: &str) -> PyErr {
+    let op = op.name();
+    RemoteProtocolError::new_err(format!("the server's answer to {op} has the type {kind:?}"))
+}
+
 /// An answer as objects, with everything put back that JSON could not say.
 #[derive(Debug)]
 struct Answer<'py> {
@@ -233,7 +254,7 @@ struct Answer<'py> {
 }
 
 impl<'py> Answer<'py> {
-    fn from_objects(py: Python<'py>, text: &[u8]) -> PyResult<Self> {
+    fn from_objects(py: Python<'py>, op: Op, text: &[u8]) -> PyResult<Self> {
         let whole = decode(py, text).map_err(|error| {
             RemoteProtocolError::new_err(format!("the server's answer is not JSON: {error}"))
         })?;
@@ -243,10 +264,12 @@ impl<'py> Answer<'py> {
         let data =
             whole.get_item(intern!(py, "data"))?.unwrap_or_else(|| PyDict::new(py).into_any());
         let data = restore(&data)?;
-        let is_error = match whole.get_item(intern!(py, "type"))? {
-            Some(kind) => kind.eq("error")?,
-            None => false,
-        };
+        let kind = whole.get_item(intern!(py, "type"))?;
+        let kind: String = kind.and_then(|kind| kind.extract().ok()).unwrap_or_default();
+        if !answers(op, &kind) {
+            return Err(wrong_kind(op, &kind));
+        }
+        let is_error = kind == "error";
         let mut answer = Self { is_error, data, ignored: Vec::new() };
         if let Some(ext) = whole.get_item(intern!(py, "ext"))?
             && let Ok(ext) = ext.cast::<PyDict>()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import subprocess
 import sys
@@ -10,7 +9,7 @@ import textwrap
 
 import pytest
 from tests.integration.client.in_thread import scripted_in_thread
-from tests.support.processes import ROOT, ChildProcess, wait_until
+from tests.support.processes import ChildProcess, wait_until
 
 HEAD = """
 import asyncio, gc, os, signal, sys, threading, time
@@ -33,7 +32,6 @@ def run(server, code: str, *flags: str) -> subprocess.CompletedProcess[str]:
         text=True,
         timeout=20,
         check=False,
-        env={**os.environ, "PYTHONPATH": str(ROOT / "python")},  # noqa: TID251 - handed on
     )
 
 
@@ -154,8 +152,7 @@ def test_ctrl_c_in_a_waiting_call_leaves_the_client_usable(server):
         """
     )
     command = [sys.executable, "-c", code, server.url]
-    environment = {"PYTHONPATH": str(ROOT / "python")}
-    with ChildProcess(command, environment=environment) as child:
+    with ChildProcess(command) as child:
         child.wait_for_line(r"^WAITING$")
         _until_step_is_in(server)
         child.send_signal(signal.SIGINT)

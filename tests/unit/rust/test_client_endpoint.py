@@ -361,6 +361,24 @@ async def test_an_answer_that_is_not_json_belongs_to_its_caller(wire, answer):
         await future
 
 
+@pytest.mark.parametrize(
+    "answer",
+    [
+        '{"type":"state","data":{"observation":{}}}',
+        '{"type":"notice","data":{"observation":{}}}',
+        '{"data":{"observation":{}}}',
+        '{"type":7,"data":{"observation":{"v":NaN}}}',
+    ],
+)
+async def test_an_answer_of_another_kind_is_not_taken_for_the_steps(wire, answer):
+    wire = await wire()
+    future = wire.call(payload={})
+    wire.say(answer)
+
+    with pytest.raises(RemoteProtocolError, match="answer to step has the type"):
+        await future
+
+
 async def test_a_payload_without_a_form_sends_nothing(wire):
     wire = await wire()
     with pytest.raises(EncodeError, match=r"data\.a: cannot encode object"):
