@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 import orjson
+import pydantic_core
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -59,6 +60,11 @@ def test_encoding_agrees_with_orjson_where_it_accepts_the_value(value):
 @given(values(scalars | st.binary()))
 def test_bytes_come_back_through_their_marker(value):
     assert value == restore(json_decode(json_encode(value)))
+
+
+@given(st.floats(allow_nan=False, allow_infinity=False))
+def test_floats_have_the_spelling_of_upstreams_encoder(value):
+    assert pydantic_core.to_json(value) == json_encode(value)
 
 
 def outcome(decode, data):

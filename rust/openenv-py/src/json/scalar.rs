@@ -31,7 +31,7 @@ pub(super) fn write_code_unit(unit: u16, out: &mut Vec<u8>) {
 
 /// Appends a finite float in the shortest form that reads back as the same `f64`.
 pub(super) fn write_float(value: f64, out: &mut Vec<u8>) {
-    out.extend_from_slice(ryu::Buffer::new().format_finite(value).as_bytes());
+    out.extend_from_slice(zmij::Buffer::new().format_finite(value).as_bytes());
 }
 
 pub(super) fn write_int(value: i64, out: &mut Vec<u8>) {
