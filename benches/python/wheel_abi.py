@@ -1,6 +1,6 @@
 """Time the codec of two builds of the extension, alternately, and print their ratio.
 
-`python 0002_measure.py FIRST SECOND`: two folders, each holding an unpacked wheel.
+`python wheel_abi.py FIRST SECOND`: two folders, each holding an unpacked wheel.
 """
 
 from __future__ import annotations
