@@ -25,7 +25,7 @@ OBSERVATION = {
 def measure(folder: str) -> dict[str, float]:
     """Seconds of each operation in a fresh interpreter that loads `folder`."""
     command = [sys.executable, __file__, "--child", folder]
-    printed = subprocess.check_output(command, text=True)  # noqa: S603 - ourselves
+    printed = subprocess.check_output(command, text=True)
     seconds: dict[str, float] = json.loads(printed)
     return seconds
 
@@ -52,7 +52,7 @@ def main(first: str, second: str) -> None:
     rounds = [(measure(first), measure(second)) for _ in range(ROUNDS)]
     for name in rounds[0][0]:
         best = [min(each[side][name] for each in rounds) for side in (0, 1)]
-        print(  # noqa: T201 - the result
+        print(
             f"{name}: {best[0] * 1e6:.2f} us, {best[1] * 1e6:.2f} us,"
             f" ratio {best[1] / best[0]:.3f}"
         )
@@ -60,6 +60,6 @@ def main(first: str, second: str) -> None:
 
 if __name__ == "__main__":
     if sys.argv[1] == "--child":
-        print(json.dumps(child(sys.argv[2])))  # noqa: T201 - for the parent
+        print(json.dumps(child(sys.argv[2])))
     else:
         main(*sys.argv[1:])

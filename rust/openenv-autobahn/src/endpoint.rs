@@ -65,10 +65,14 @@ impl Endpoint {
 }
 
 impl Machine for Endpoint {
+    /// Byte by byte, so that a message is answered before the frame behind it is looked at: the
+    /// verdict on a wrong frame would else depend on what the kernel has joined into one read.
     fn take(&mut self, input: &[u8]) -> Vec<u8> {
-        let mut events = Vec::new();
-        self.endpoint.receive(input, self.now_ns(), &mut events);
-        self.settle(events);
+        for byte in input.chunks(1) {
+            let mut events = Vec::new();
+            self.endpoint.receive(byte, self.now_ns(), &mut events);
+            self.settle(events);
+        }
         mem::take(self.endpoint.output())
     }
 
