@@ -10,10 +10,11 @@ from importlib import import_module, metadata
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from openenv import cli as cli
-    from openenv import core as core
-    from openenv.core.generic_client import GenericAction as GenericAction
-    from openenv.core.generic_client import GenericEnvClient as GenericEnvClient
+    from openenv import cli as cli, core as core
+    from openenv.core.generic_client import (
+        GenericAction as GenericAction,
+        GenericEnvClient as GenericEnvClient,
+    )
     from openenv.core.sync_client import SyncEnvClient as SyncEnvClient
 
 __all__ = ["GenericAction", "GenericEnvClient", "SyncEnvClient", "cli", "core"]

@@ -6,8 +6,7 @@ import json
 
 import orjson
 import pydantic_core
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from openenv._plain import restore
 from openenv._rust import json_decode, json_encode

@@ -10,8 +10,13 @@ import time
 from collections import deque
 from typing import TYPE_CHECKING, Final
 
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
-from rich.progress import TimeElapsedColumn as Elapsed
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TextColumn,
+    TimeElapsedColumn as Elapsed,
+)
 
 from openenv.rollout import Phase
 

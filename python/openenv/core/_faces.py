@@ -31,8 +31,3 @@ def lazy_getattr(
         return value
 
     return getattr_
-
-
-def face_names(modules: Mapping[str, tuple[str, ...]]) -> list[str]:
-    """Return all names of the table, sorted."""
-    return sorted(name for names in modules.values() for name in names)

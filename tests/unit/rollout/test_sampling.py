@@ -9,8 +9,7 @@ from enum import StrEnum
 from typing import Annotated, Literal
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from pydantic import BaseModel, Field, TypeAdapter
 
 from openenv.rollout.errors import InvalidRollout
