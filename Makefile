@@ -21,7 +21,7 @@ BIN := $(VENV)/bin
 STAMPS := $(VENV)/stamps
 # Asked in the recipe: what make itself lists is from before the build.
 WHEEL := $$(ls $(abspath $(DIST))/openenv-*.whl)
-RUST_SOURCES := Cargo.toml Cargo.lock $(shell find rust -name target -prune -o \( -name '*.rs' -o -name Cargo.toml \) -print)
+RUST_SOURCES := Cargo.toml Cargo.lock $(shell find rust \( -name target -o -path rust/fuzz -o -path rust/openenv-autobahn \) -prune -o \( -name '*.rs' -o -name Cargo.toml \) -print)
 PYTHON_SOURCES := pyproject.toml README.md LICENSE $(shell find python \( -name '*.py' -o -name '*.pyi' -o -name py.typed \) -print)
 
 .PHONY: help
@@ -51,13 +51,24 @@ wheel: $(STAMPS)/wheel ## build the release wheel into dist/
 peers: $(UPSTREAM)/ready-$(UPSTREAM_VERSION) ## install upstream's own package into a virtual environment, as a peer for tests
 
 .PHONY: conformance
-conformance: setup peers ## golden transcripts against our server and upstream's, then both as each other's peer
+conformance: setup peers ## golden transcripts, upstream as a peer, and the whole Autobahn suite
 	$(BIN)/pytest tests/conformance tests/peers $(PYTEST_OPTIONS)
+	$(BIN)/python tests/conformance/autobahn/run.py
+
+.PHONY: conformance-quick
+conformance-quick: setup ## the quick groups of the Autobahn suite, client and server
+	$(BIN)/python tests/conformance/autobahn/run.py --quick
+
+FUZZ_SECONDS ?= 30
+.PHONY: fuzz
+fuzz: require-cargo ## fuzz every target for FUZZ_SECONDS (30); needs a nightly toolchain
+	rust/fuzz/run.sh $(FUZZ_SECONDS)
 
 .PHONY: nightly
-nightly: setup peers ## the long runs: properties with many cases, conformance
+nightly: setup peers ## the long runs: properties with many cases, conformance, half an hour of fuzzing a target
 	PROPTEST_CASES=20000 cargo test --release --locked
 	$(MAKE) conformance
+	$(MAKE) fuzz FUZZ_SECONDS=1800
 
 .PHONY: format
 format: setup ## rewrite the sources as the formatters want them
