@@ -38,15 +38,20 @@ fn connecting() -> Client {
     client
 }
 
-/// A server endpoint that has accepted `request`.
-fn accepted(request: &[u8]) -> ServerEndpoint {
+/// A server endpoint on a fresh transport.
+fn waiting() -> ServerEndpoint {
     let config = ServerConfig {
         limits: Limits::default(),
         session_limits: ServerLimits::default(),
         keepalive: KeepaliveConfig::OFF,
         handshake_timeout_ns: SECOND,
     };
-    let mut server = ServerEndpoint::new(config, 0);
+    ServerEndpoint::new(config, 0)
+}
+
+/// A server endpoint that has accepted `request`.
+fn accepted(request: &[u8]) -> ServerEndpoint {
+    let mut server = waiting();
     server.receive(request, 0, &mut Vec::new());
     server.accept(None, &[], 0, &mut Vec::new()).unwrap();
     server
@@ -226,13 +231,7 @@ fn a_message_the_server_would_refuse_is_not_sent() {
 #[test]
 fn a_server_rejects_in_deciding_only() {
     let mut request = connecting();
-    let config = ServerConfig {
-        limits: Limits::default(),
-        session_limits: ServerLimits::default(),
-        keepalive: KeepaliveConfig::OFF,
-        handshake_timeout_ns: SECOND,
-    };
-    let mut server = ServerEndpoint::new(config, 0);
+    let mut server = waiting();
     assert!(server.reject(403, "Forbidden", b"", &mut Vec::new()).is_err());
     server.receive(request.output(), 0, &mut Vec::new());
     assert_eq!(ServerPhase::Deciding, server.phase());
@@ -246,13 +245,7 @@ fn a_server_rejects_in_deciding_only() {
 
 #[test]
 fn a_server_gives_a_slow_upgrade_up() {
-    let config = ServerConfig {
-        limits: Limits::default(),
-        session_limits: ServerLimits::default(),
-        keepalive: KeepaliveConfig::OFF,
-        handshake_timeout_ns: SECOND,
-    };
-    let mut server = ServerEndpoint::new(config, 0);
+    let mut server = waiting();
     server.receive(b"GET /ws HTTP/1.1\r\n", 0, &mut Vec::new());
     let mut events = Vec::new();
 

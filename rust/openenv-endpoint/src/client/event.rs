@@ -26,6 +26,22 @@ pub struct ClientConfig {
     pub keepalive: KeepaliveConfig,
 }
 
+/// Where the connection stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(clippy::exhaustive_enums, reason = "drawn whole at the top of the crate")]
+pub enum Phase {
+    /// Nothing was sent yet.
+    Idle,
+    /// The upgrade request is on its way.
+    Connecting,
+    /// Requests are taken.
+    Open,
+    /// A Close frame was sent; the peer's is awaited.
+    Closing,
+    /// Over.
+    Closed,
+}
+
 /// What has happened, in order.
 #[derive(Debug, PartialEq, Eq)]
 #[non_exhaustive]

@@ -14,29 +14,13 @@ use openenv_ws::{
     Upgraded,
 };
 
-pub use event::{ClientConfig, ClientEvent, Failure, SubmitError};
+pub use event::{ClientConfig, ClientEvent, Failure, Phase, SubmitError};
 
 use crate::{
     CLOSE_TIMEOUT_NS,
     cause::Cause,
     keepalive::{Due, Keepalive, KeepaliveConfig},
 };
-
-/// Where the connection stands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[expect(clippy::exhaustive_enums, reason = "drawn whole at the top of the crate")]
-pub enum Phase {
-    /// Nothing was sent yet.
-    Idle,
-    /// The upgrade request is on its way.
-    Connecting,
-    /// Requests are taken.
-    Open,
-    /// A Close frame was sent; the peer's is awaited.
-    Closing,
-    /// Over.
-    Closed,
-}
 
 /// A request whose payload is being written; see [`ClientEndpoint::begin`].
 #[derive(Debug)]
