@@ -273,6 +273,14 @@ class ValidationFailed(ServerError):
         """Return pydantic's error dicts (``type``, ``loc``, ``msg``, ``input``)."""
         return list(self.data.get("errors") or ())
 
+    @property
+    def details(self) -> str:
+        """Return what was wrong with which field, a line each."""
+        return "\n".join(
+            f"{'.'.join(map(str, error.get('loc', ()))) or 'data'}: {error.get('msg')}"
+            for error in self.errors
+        )
+
 
 class ExecutionFailed(ServerError):
     """Report that the environment raised in ``reset``, ``step`` or ``state``."""
@@ -350,11 +358,14 @@ def server_error(
     cls = (
         _CLASS_BY_CODE.get(code, ServerError) if isinstance(code, str) else ServerError
     )
-    return cls(
+    error = cls(
         "Unknown error" if message is None else str(message),
         None if code is None else str(code),
         fields,
     )
+    if isinstance(error, ValidationFailed) and error.errors:
+        error.add_note(error.details)  # shown in tracebacks; the text stays upstream's
+    return error
 
 
 # --- values, environments, providers ------------------------------------------

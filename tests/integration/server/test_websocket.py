@@ -133,6 +133,21 @@ async def test_whatever_step_raises_the_server_and_other_sessions_live(base, rai
 
 
 @BOTH
+async def test_the_traceback_of_a_step_is_in_the_servers_log(base, caplog):
+    def answer(_self, _action):
+        raise LookupError("four is not liked")
+
+    with serving(base.variant(answer=answer)) as server:
+        async with server.session() as ws:
+            await ask(ws, step(text="4"))
+
+    [record] = [r for r in caplog.records if r.name.startswith("openenv")]
+    assert "WARNING" == record.levelname
+    assert "the environment raised LookupError" == record.getMessage()
+    assert isinstance(record.exc_info[1], LookupError)
+
+
+@BOTH
 async def test_not_even_an_exit_in_a_validator_or_a_serializer_ends_the_server(base):
     class Fatal(Word):
         @field_validator("text")

@@ -93,6 +93,17 @@ def test_errors_are_those_of_python_mode_with_exceptions_as_text():
     assert [-1, 0] == error["input"]
 
 
+@pytest.mark.parametrize(("value", "field"), [({}, "a"), ({"a": 1, "b": 2}, "b")])
+def test_msgspec_errors_name_a_missing_or_unknown_field(value, field):
+    class Strict(msgspec.Struct, forbid_unknown_fields=True):
+        a: int
+
+    with pytest.raises(InvalidMessage) as caught:
+        action_decoder(Strict).from_objects(value)
+
+    assert [field] == caught.value.errors[0]["loc"]
+
+
 def test_msgspec_errors_name_the_place():
     with pytest.raises(InvalidMessage) as invalid:
         action_decoder(MoveStruct).from_json(b'{"side":"left","pair":[1,"x"]}')

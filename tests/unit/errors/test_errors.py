@@ -212,3 +212,20 @@ def test_the_exception_name_is_taken_from_the_negotiated_extension():
 )
 def test_errors_say_what_happened(error, text):
     assert text == str(error)
+
+
+def test_a_validation_error_notes_each_field_and_keeps_upstreams_text():
+    wrong = [
+        {"loc": ["position", 1], "msg": "Input should be a valid integer"},
+        {"loc": [], "msg": "Input should be an object"},
+    ]
+    error = server_error(
+        {"message": "Invalid message", "code": "VALIDATION_ERROR", "errors": wrong}
+    )
+    noted = (
+        "position.1: Input should be a valid integer\ndata: Input should be an object"
+    )
+
+    assert "Server error: Invalid message (code: VALIDATION_ERROR)" == str(error)
+    assert [noted] == error.__notes__
+    assert [noted] == pickle.loads(pickle.dumps(error)).__notes__

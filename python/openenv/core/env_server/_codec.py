@@ -26,6 +26,7 @@ from openenv.core.env_server.serialization import deserialize_action, routes_by_
 
 _LIFTED = {"reward", "done"}  # a set: pydantic takes no frozenset
 _MSGSPEC_PATH = re.compile(r" - at `\$?(.*)`$")
+_MSGSPEC_FIELD = re.compile(r"(?:missing required|contains unknown) field `([^`]*)`")
 
 
 class ActionDecoder(NamedTuple):
@@ -189,6 +190,9 @@ def _msgspec_error(error: msgspec.ValidationError, value: object) -> dict[str, A
     found = _MSGSPEC_PATH.search(text)
     path = found.group(1) if found else ""
     location = [part for part in re.split(r"[.\[\]]+", path) if part]
+    field = _MSGSPEC_FIELD.search(text)  # named in the text, not in the path
+    if field is not None:
+        location.append(field.group(1))
     return {
         "type": "value_error",
         "loc": [int(part) if part.isdecimal() else part for part in location],

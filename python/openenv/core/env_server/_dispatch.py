@@ -247,7 +247,7 @@ async def call_planned(hosted: Hosted, plan: Plan) -> Any:
 
 def failure(fault: EnvironmentFault, features: Features) -> Answer:
     """Make the reply to a request whose environment raised."""
-    _log.debug("the environment raised %s", fault.exception, exc_info=fault.__cause__)
+    _log.warning("the environment raised %s", fault.exception, exc_info=fault.__cause__)
     extra = {"exception": fault.exception} if features.exception else None
     return Answer(_rust.error_reply(error_data(fault), ext=extra), "")
 
