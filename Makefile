@@ -1,7 +1,8 @@
 # OpenEnv with a Rust core. `make help` lists what there is to run.
 
 VENV ?= .venv
-DIST ?= dist
+# A wheel fits one Python, so another VENV has wheels of its own.
+DIST ?= $(if $(filter .venv,$(VENV)),dist,$(VENV)/dist)
 UPSTREAM ?= $(HOME)/.cache/openenv-upstream
 UPSTREAM_VERSION := 0.10.0
 PYTEST_OPTIONS ?=
@@ -44,7 +45,7 @@ test: setup ## cargo test, then the whole Python suite with the built wheel
 check: check-rust check-python check-types check-imports check-crates ## formatters, linters, types, floors of imports, list of crates
 
 .PHONY: wheel
-wheel: $(STAMPS)/wheel ## build the release wheel into dist/
+wheel: $(DIST)/stamp ## build the release wheel into dist/
 	@echo "$(WHEEL)"
 
 .PHONY: peers
@@ -123,12 +124,12 @@ $(STAMPS)/maturin: $(STAMPS)/venv
 require-cargo:
 	@command -v cargo >/dev/null || { echo "Rust is missing; get it with: curl --proto '=https' --tlsv1.2 -sSf https://sh.rustup.rs | sh -s -- -y --profile minimal -c clippy -c rustfmt" >&2; exit 1; }
 
-$(STAMPS)/wheel: $(RUST_SOURCES) $(PYTHON_SOURCES) | require-cargo $(STAMPS)/maturin
+$(DIST)/stamp: $(RUST_SOURCES) $(PYTHON_SOURCES) | require-cargo $(STAMPS)/maturin
 	@rm -f $(DIST)/openenv-*.whl
 	$(BIN)/maturin build --release --locked --quiet --interpreter $(BIN)/python --out $(DIST)
 	@touch $@
 
-$(STAMPS)/installed: $(STAMPS)/wheel
+$(STAMPS)/installed: $(DIST)/stamp
 	$(BIN)/python -m pip install --quiet --force-reinstall --no-deps $(DIST)/openenv-*.whl
 	@touch $@
 
