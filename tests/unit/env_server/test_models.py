@@ -269,3 +269,8 @@ def test_features_are_read_whatever_their_spelling():
     assert Features(ignored=True, nonfinite=True) == Features.parse(
         " NonFinite ,ignored, other"
     )
+
+
+def test_a_class_that_is_no_environment_is_refused():
+    with pytest.raises(TypeError, match="Action has no reset and step"):
+        HTTPEnvServer(Action, Action, Observation)

@@ -95,7 +95,7 @@ class HTTPEnvServer:
         *,
         reset_observation_cls: type[Any] | None = None,
     ) -> None:
-        _refuse_instance(env)
+        _refuse_wrong_env(env)
         self._env_factory = env
         self.action_cls = action_cls
         self.observation_cls = observation_cls
@@ -324,12 +324,19 @@ def create_fastapi_app(  # noqa: PLR0913, PLR0917 - upstream's signature
 # -- checks of the arguments -----------------------------------------------------
 
 
-def _refuse_instance(env: object) -> None:
+def _refuse_wrong_env(env: object) -> None:
     if not callable(env):
         message = (
             f"env must be a callable (class or factory function), got {type(env)}. "
             "Pass the environment class (e.g., MyEnvironment) not an instance "
             "(e.g., MyEnvironment())."
+        )
+        raise TypeError(message)
+    if isinstance(env, type) and not (hasattr(env, "reset") and hasattr(env, "step")):
+        message = (
+            f"env must make environments, but {env.__name__} has no reset and step; "
+            "the first argument is the environment class, then come the action class "
+            "and the observation class"
         )
         raise TypeError(message)
 
