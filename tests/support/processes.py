@@ -11,6 +11,7 @@ import os
 import re
 import signal
 import subprocess
+import sys
 import tempfile
 import time
 from pathlib import Path
@@ -23,6 +24,12 @@ ROOT = Path(__file__).resolve().parents[2]
 START_TIMEOUT_S = 30.0  # importing upstream's server alone takes eight seconds
 STOP_TIMEOUT_S = 10.0
 POLL_INTERVAL_S = 0.01
+
+_RESET_SIGINT = """
+import os, signal, sys
+signal.signal(signal.SIGINT, signal.SIG_DFL)
+os.execvp(sys.argv[1], sys.argv[1:])
+"""
 
 T = TypeVar("T")
 
@@ -39,7 +46,7 @@ class ChildProcess:
     ) -> None:
         self._log = tempfile.NamedTemporaryFile(suffix=".log", prefix="openenv-test-")  # noqa: SIM115 - closed by stop()
         self._process = subprocess.Popen(
-            list(command),
+            interruptible(command),
             stdin=subprocess.DEVNULL,
             stdout=self._log,
             stderr=subprocess.STDOUT,
@@ -111,6 +118,18 @@ class ChildProcess:
         self.send_signal(signal.SIGKILL)
         self._process.wait(STOP_TIMEOUT_S)
         self._log.close()
+
+
+def interruptible(command: Sequence[str]) -> list[str]:
+    """Return a command that runs `command` with SIGINT as a terminal leaves it.
+
+    A shell starts background jobs (`make test &`) with SIGINT ignored, and what is
+    ignored stays so in all their children. Not with `preexec_fn`, which runs Python
+    in the forked child of a process that has threads.
+    """
+    if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
+        return list(command)
+    return [sys.executable, "-I", "-S", "-c", _RESET_SIGINT, *command]
 
 
 def wait_until(

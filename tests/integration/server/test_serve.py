@@ -13,6 +13,7 @@ import textwrap
 import urllib.request
 
 import pytest
+from tests.support.processes import interruptible
 
 from openenv.core.env_server._serve import _bind, raise_file_limit
 
@@ -52,7 +53,10 @@ def python(code, *arguments):
 def test_serve_tells_its_port_prints_nothing_and_stops_on_a_signal(number):
     command = [sys.executable, "-c", textwrap.dedent(SERVER)]
     process = subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        interruptible(command),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
     )
     port = int(process.stdout.readline())
     url = f"http://127.0.0.1:{port}/health"
