@@ -26,7 +26,13 @@ if TYPE_CHECKING:
 MAX_MESSAGE_BYTES: Final = 100 * 1024 * 1024  # what upstream's client takes
 PING_INTERVAL_S: Final = 20.0  # keeps middleboxes open
 PING_TIMEOUT_S: Final = 600.0  # a client whose loop is busy for minutes lives
-USER_TIMEOUT_S: Final = 60  # then TCP gives a peer up that acknowledges nothing
+# Linux gives a connection up after so long without an acknowledgement of data in
+# flight *or* with a window of zero, which a busy client with a big answer on its way
+# shows: so no less than the pings allow. A half-open peer has a ping in flight within
+# PING_INTERVAL_S and is found this much later; the keepalive finds one where no pings
+# are sent (HTTP) and where the system has no such timeout.
+USER_TIMEOUT_S: Final = int(PING_TIMEOUT_S)
+KEEPALIVE_S: Final = 60  # half of it idle, then three probes
 BACKLOG: Final = 4096  # a thousand clients connect at once
 STOP_TIMEOUT_S: Final = 10  # for sessions to end when the server is stopped
 
@@ -194,8 +200,8 @@ def _set_keepalive(listener: socket.socket) -> None:
     """Set what accepted connections inherit on Linux, elsewhere what there is."""
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     options = {
-        "TCP_KEEPIDLE": USER_TIMEOUT_S // 2,
-        "TCP_KEEPINTVL": USER_TIMEOUT_S // 6,
+        "TCP_KEEPIDLE": KEEPALIVE_S // 2,
+        "TCP_KEEPINTVL": KEEPALIVE_S // 6,
         "TCP_KEEPCNT": 3,
         "TCP_USER_TIMEOUT": USER_TIMEOUT_S * 1000,
     }
