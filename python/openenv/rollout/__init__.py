@@ -16,6 +16,7 @@ from __future__ import annotations
 from openenv.rollout.engine import Engine, Plan, Session, episode_seed
 from openenv.rollout.errors import (
     InvalidRollout,
+    NotAnAction,
     OutputFailed,
     RolloutError,
     ServerFailed,
@@ -34,6 +35,7 @@ __all__ = [
     "EpisodeRecord",
     "InvalidRollout",
     "JsonLinesFile",
+    "NotAnAction",
     "OutputFailed",
     "Phase",
     "Plan",

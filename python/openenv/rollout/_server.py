@@ -6,6 +6,7 @@ import argparse
 import json
 import os
 import signal
+import sys
 import threading
 import time
 from pathlib import Path
@@ -13,6 +14,7 @@ from typing import Any, Final
 
 from openenv.core.env_server import serve
 from openenv.rollout.environment import EnvironmentFolder, load_application
+from openenv.rollout.errors import InvalidRollout
 
 # How long the server may take to close its environments when the parent is gone.
 _GRACE_S: Final = 12.0
@@ -29,7 +31,12 @@ def main() -> None:
         target=_end_with_parent, args=(lifeline,), name="openenv-lifeline", daemon=True
     ).start()
     environment = EnvironmentFolder(arguments.folder, "", arguments.app)
-    _serve(load_application(environment), arguments.ready_fd)
+    try:
+        application = load_application(environment)
+    except InvalidRollout as error:
+        _tell(arguments.ready_fd, {"error": str(error)})
+        sys.exit(1)
+    _serve(application, arguments.ready_fd)
 
 
 def _parse_arguments() -> argparse.Namespace:
@@ -63,10 +70,14 @@ def _end_with_parent(lifeline: int) -> None:
 
 def _serve(application: Any, ready_fd: int) -> None:  # noqa: ANN401 - any ASGI app
     def tell(_host: str, port: int) -> None:
-        os.write(ready_fd, json.dumps({"port": port}).encode() + b"\n")
-        os.close(ready_fd)
+        _tell(ready_fd, {"port": port})
 
     serve(application, host="127.0.0.1", port=0, on_ready=tell)
+
+
+def _tell(ready_fd: int, message: dict[str, object]) -> None:
+    os.write(ready_fd, json.dumps(message).encode() + b"\n")
+    os.close(ready_fd)
 
 
 if __name__ == "__main__":

@@ -1,9 +1,10 @@
 """The environment's server as a child process, never left behind.
 
 The child leads its own process group, so Ctrl-C in the terminal reaches only the parent
-and the whole group can be stopped. It tells its port on a pipe when it accepts
-connections. Its standard input is a pipe that the parent never writes to: the end of it
-tells the child that the parent is gone, however that came about.
+and the whole group can be stopped. It tells on a pipe its port when it accepts
+connections, or what is wrong with the manifest's application. Its standard input is a
+pipe that the parent never writes to: the end of it tells the child that the parent is
+gone, however that came about.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Final, Self
 
 from openenv.rollout._config import server_environment
-from openenv.rollout.errors import ServerFailed
+from openenv.rollout.errors import InvalidRollout, ServerFailed
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -152,7 +153,10 @@ class ChildServer:
         if not line:
             await self._running().wait()
             raise await self._failure("ended before it was ready")
-        return int(json.loads(line)["port"])
+        told = json.loads(line)
+        if "error" in told:
+            raise InvalidRollout(told["error"])
+        return int(told["port"])
 
     async def _keep_output(self, process: asyncio.subprocess.Process) -> None:
         # Its stdout was asked for as a pipe.

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
 from openenv.errors import CapacityReached, ConnectFailed, OpenEnvError
 from openenv.rollout._boundary import Caught, awaited
-from openenv.rollout.policy import Episode
+from openenv.rollout.policy import Episode, refuse_no_action
 from openenv.rollout.records import EpisodeError, EpisodeRecord, Tally
 
 if TYPE_CHECKING:
@@ -201,7 +201,11 @@ class Engine:
             action = self._policy(result.observation, episode)
             if inspect.isawaitable(action):
                 action = await action
-            result = await session.step(action)
+            try:
+                result = await session.step(action)
+            except (AttributeError, TypeError) as error:
+                refuse_no_action(action, error)
+                raise
             episode.step += 1
             self.tally.steps += 1
             played.add(result)

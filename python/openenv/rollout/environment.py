@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import re
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 
 MANIFEST_NAME = "openenv.yaml"
 DEFAULT_APP = "server.app:app"
+_MODULE_AND_ATTRIBUTE = re.compile(r"[\w.]+:[\w.]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +48,14 @@ def find_environment(name: str) -> EnvironmentFolder:
         if (folder / MANIFEST_NAME).is_file():
             return _read_manifest(folder.resolve())
     places = ", ".join(str(folder) for folder in searched)
-    message = f"no environment {name!r}: no {MANIFEST_NAME} in {places}"
+    reason = f"no {MANIFEST_NAME} in {places}"
+    if _MODULE_AND_ATTRIBUTE.fullmatch(name):
+        reason = (
+            f"give a folder with {MANIFEST_NAME}, or the name of one (./envs/NAME, "
+            "./NAME, an installed package), not module:attribute; an application alone "
+            f"is served by `uvicorn {name}`"
+        )
+    message = f"no environment {name!r}: {reason}"
     raise InvalidRollout(message)
 
 
@@ -58,19 +67,33 @@ def load_application(environment: EnvironmentFolder) -> Any:  # noqa: ANN401 - a
 
     Raises:
         Exception: whatever importing the environment's code raises.
-        InvalidRollout: the module has no such attribute.
+        InvalidRollout: the manifest names what is not there, or no application.
     """
     folder = environment.folder
     sys.path.insert(0, str(folder))
     if (folder / "__init__.py").is_file():
         sys.path.append(str(folder.parent))
     module_name, _, attribute = environment.app.partition(":")
-    module = importlib.import_module(module_name)
+    try:
+        module = importlib.import_module(module_name)
+    except ModuleNotFoundError as error:
+        # Any other missing module is one that the environment's own code imports.
+        if not f"{module_name}.".startswith(f"{error.name}."):
+            raise
+        raise _wrong_application(
+            environment, f"there is no module {error.name}"
+        ) from None
     application = getattr(module, attribute, None)
-    if application is None:
-        message = f"module {module_name} of {folder} has no {attribute!r}"
-        raise InvalidRollout(message)
+    if not callable(application):
+        raise _wrong_application(
+            environment, f"that module has no application {attribute!r}"
+        )
     return application
+
+
+def _wrong_application(environment: EnvironmentFolder, found: str) -> InvalidRollout:
+    manifest = environment.folder / MANIFEST_NAME
+    return InvalidRollout(f"app in {manifest} is {environment.app}, but {found}")
 
 
 def _candidates(name: str) -> Iterator[Path]:

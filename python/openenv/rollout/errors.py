@@ -8,6 +8,7 @@ from openenv.errors import OpenEnvError, ProviderError
 
 __all__ = [
     "InvalidRollout",
+    "NotAnAction",
     "OutputFailed",
     "RolloutError",
     "ServerFailed",
@@ -21,6 +22,10 @@ class RolloutError(OpenEnvError):
 
 class InvalidRollout(RolloutError, ValueError):
     """Report what the caller asked for and cannot have: a name, a path, a policy."""
+
+
+class NotAnAction(OpenEnvError, TypeError):
+    """Report that a policy returned what no environment takes; its episode failed."""
 
 
 class OutputFailed(RolloutError):

@@ -3,10 +3,11 @@
 A policy is any callable `(observation, episode) -> action`. It may be a coroutine
 function. The observation is a `dict` unless the policy (or its module) names another
 client by an attribute `client_class`; then it is that client's observation type and the
-action its action type. All randomness should come from `episode.rng`, so that the same
-`--seed` plays the same episodes again. `episode.memory` is a dict that lives as long as
-the episode. A policy runs on the event loop of all sessions: one that computes for long
-should be a coroutine function that hands the work elsewhere.
+action its action type (a `dict` of its fields will do). All randomness should come from
+`episode.rng`, so that the same `--seed` plays the same episodes again. `episode.memory`
+is a dict that lives as long as the episode. A policy runs on the event loop of all
+sessions: one that computes for long should be a coroutine function that hands the work
+elsewhere.
 
 Example:
     ```python
@@ -20,13 +21,16 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import reprlib
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
+from openenv.errors import OpenEnvError
 from openenv.rollout._boundary import Caught, called
-from openenv.rollout.errors import InvalidRollout
+from openenv.rollout.errors import InvalidRollout, NotAnAction
 
 if TYPE_CHECKING:
     import random
@@ -80,7 +84,7 @@ def load_policy(spec: str) -> LoadedPolicy:
     if not (module_name and separator and attribute):
         message = f"--policy must be module:function, got {spec!r}"
         raise InvalidRollout(message)
-    module = _import_policy_module(module_name)
+    module = _import_policy_module(module_name, attribute)
     found = _resolve(module, attribute)
     choose = called(found) if inspect.isclass(found) else found
     if isinstance(choose, Caught):
@@ -91,15 +95,48 @@ def load_policy(spec: str) -> LoadedPolicy:
     return LoadedPolicy(cast("Policy", choose), _check_client_class(spec, wanted))
 
 
-def _import_policy_module(name: str) -> ModuleType:
+def refuse_no_action(action: object, error: Exception) -> None:
+    """Blame a client's failure on the policy where what it returned is no action.
+
+    Only then: a client with a `_step_payload` of its own may take any value.
+
+    Args:
+        action: what the policy returned and the client was given.
+        error: what the client raised before it sent anything.
+
+    Raises:
+        NotAnAction: `action` is neither a mapping nor an object with fields.
+    """
+    has_fields = isinstance(action, Mapping) or any(
+        hasattr(action, name)
+        for name in ("__dict__", "__dataclass_fields__", "__struct_fields__")
+    )
+    if has_fields or isinstance(error, OpenEnvError):
+        return
+    message = (
+        f"the policy returned {reprlib.repr(action)}, which is no action: return a "
+        "dict of the action's fields, or the action type of its client_class"
+    )
+    raise NotAnAction(message) from error
+
+
+def _import_policy_module(name: str, attribute: str) -> ModuleType:
     directory = str(Path.cwd())
     if directory not in sys.path:
         sys.path.insert(0, directory)
     module = called(lambda: importlib.import_module(name))
     if isinstance(module, Caught):
         message = f"cannot import policy module {name!r}: {_describe(module.error)}"
+        dotted = _dotted(name)
+        if dotted != name:
+            message += f"; name a module, not a file: --policy {dotted}:{attribute}"
         raise InvalidRollout(message) from module.error
     return module
+
+
+def _dotted(name: str) -> str:
+    """Return the module that a path of a file below this directory stands for."""
+    return ".".join(Path(name.removesuffix(".py")).parts)
 
 
 def _resolve(module: ModuleType, attribute: str) -> object:

@@ -7,17 +7,21 @@ import traceback
 from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 
-from openenv.errors import OpenEnvError
+from openenv.errors import OpenEnvError, ValidationFailed
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 
 class EpisodeError(msgspec.Struct, frozen=True):
     """Why an episode failed: the exception's class name and its text.
 
     The text of a foreign exception ends with the line that raised it, since a policy's
-    `KeyError: 'x'` alone tells little.
+    `KeyError: 'x'` alone tells little; that of a refused action names the fields.
     """
 
     type: str
@@ -26,6 +30,8 @@ class EpisodeError(msgspec.Struct, frozen=True):
     @classmethod
     def of(cls, error: Exception) -> EpisodeError:
         """Describe an exception."""
+        if isinstance(error, ValidationFailed) and error.errors:
+            return cls(type(error).__name__, _tell_fields(error))
         message = str(error)
         frames = traceback.extract_tb(error.__traceback__)
         if frames and not isinstance(error, OpenEnvError):
@@ -131,3 +137,18 @@ class Tally:
     def mean_reward(self) -> float | None:
         """Mean reward of the successful episodes; None when there is none."""
         return self.reward / self.succeeded if self.succeeded else None
+
+
+def _tell_fields(error: ValidationFailed) -> str:
+    """Say which fields the server refused, and why (pydantic's `loc` and `msg`)."""
+    details = []
+    for entry in error.errors:
+        field = _spell(entry.get("loc") or ())
+        reason = str(entry.get("msg", entry.get("type", "invalid")))
+        details.append(f"{field}: {reason}" if field else reason)
+    return f"{error.message}: {'; '.join(details)}"
+
+
+def _spell(location: Iterable[object]) -> str:
+    parts = (f"[{part}]" if isinstance(part, int) else f".{part}" for part in location)
+    return "".join(parts).removeprefix(".")

@@ -202,6 +202,84 @@ def test_server_that_cannot_be_imported_shows_its_last_words(openenv, make_envir
     assert "OSError: no licence" in done.output
 
 
+@pytest.mark.parametrize("command", ["rollout", "serve"])
+@pytest.mark.parametrize("app", ["server.app:nope", "server.nope:app"])
+def test_wrong_application_is_one_line(openenv, make_environment, command, app):
+    folder = make_environment("pass")
+    (folder / "openenv.yaml").write_text(f"name: small_env\napp: {app}\n")
+
+    done = openenv.run(command, folder)
+
+    assert done.code == 2, done.output
+    words = " ".join(done.output.split())
+    assert words.startswith(f"Error: app in {folder}/openenv.yaml is {app}, but ")
+    assert "Traceback" not in done.output
+
+
+@pytest.mark.parametrize("command", ["rollout", "serve"])
+def test_module_and_attribute_are_no_environment(openenv, command):
+    done = openenv.run(command, "grid_world_env.server.app:app")
+
+    assert done.code == 2, done.output
+    assert "a folder with openenv.yaml" in " ".join(done.output.split())
+    assert "Traceback" not in done.output
+
+
+def test_policy_without_an_action_is_blamed(openenv, tmp_path):
+    (tmp_path / "wordy.py").write_text("def act(observation, episode): return 'up'")
+    out = tmp_path / "out.jsonl"
+
+    done = openenv.run("rollout", GRID_WORLD, "--policy", "wordy:act", "--out", out)
+
+    assert done.code == 1, done.output
+    [record] = records_of(out)
+    assert record["error"]["type"] == "NotAnAction"
+    assert "the policy returned 'up', which is no action" in record["error"]["message"]
+
+
+STRUCT_APP = """
+import msgspec
+from openenv.core.env_server import Environment, State, create_app
+from openenv.core.structs import ActionStruct, ObservationStruct
+
+class Walk(ActionStruct):
+    cells: list[int]
+
+class Walker(Environment):
+    def reset(self, **kwargs):
+        return ObservationStruct()
+    def step(self, action, **kwargs):
+        return ObservationStruct(done=True)
+    @property
+    def state(self):
+        return State()
+
+app = create_app(Walker, Walk, ObservationStruct)
+"""
+
+
+@pytest.mark.parametrize("kind", ["pydantic", "msgspec"])
+def test_refused_field_is_named(openenv, make_environment, tmp_path, kind):
+    folder = make_environment("pass")
+    action, complaint = {"word": 3}, "word: Input should be a valid string"
+    if kind == "msgspec":
+        (folder / "server" / "app.py").write_text(STRUCT_APP)
+        action, complaint = {"cells": [1, "a"]}, "cells[1]: Expected `int`, got `str`"
+    policy = f"def act(observation, episode): return {action!r}"
+    (tmp_path / "clumsy.py").write_text(policy)
+    out = tmp_path / "out.jsonl"
+
+    done = openenv.run("rollout", folder, "--policy", "clumsy:act", "--out", out)
+
+    assert done.code == 1, done.output
+    [record] = records_of(out)
+    assert record["error"] == {
+        "type": "ValidationFailed",
+        "message": f"Invalid message: {complaint}",
+    }
+    assert complaint.split(":")[0] in done.output
+
+
 def test_full_disk_is_a_clear_error(openenv):
     done = openenv.run("rollout", GRID_WORLD, "-m", 3, "--out", "/dev/full")
 
@@ -233,6 +311,7 @@ def test_too_few_open_files_are_told_before_anything_starts():
         ((), "name an environment or give --base-url"),
         ((GRID_WORLD, "--policy", "nope"), "must be module:function"),
         ((GRID_WORLD, "--policy", "no_such_mod:f"), "cannot import policy module"),
+        ((GRID_WORLD, "--policy", "no_such.py:f"), "--policy no_such:f"),
         ((GRID_WORLD, "--policy", "json:nope"), "has no policy 'nope'"),
         ((GRID_WORLD, "--policy", "json:loads"), "must take (observation, episode)"),
         ((GRID_WORLD, "--sessions", "0"), "--sessions"),

@@ -333,3 +333,33 @@ async def test_session_that_never_closes_does_not_hold_the_rollout(monkeypatch):
     tally, _ = await play(world)
 
     assert tally.succeeded == 10
+
+
+@pytest.mark.parametrize("action", [None, "up", 3, [("direction", "up")]])
+@pytest.mark.parametrize("failure", [TypeError("no"), AttributeError("no .direction")])
+async def test_what_is_no_action_is_the_policys_fault(action, failure):
+    def refuse(_session, _action):
+        raise failure
+
+    _, records = await play(World(on_step=refuse), policy=lambda *_: action, episodes=1)
+
+    assert records[0].error.type == "NotAnAction"
+    assert records[0].error.message.startswith(
+        f"the policy returned {action!r}, which is no action: return a dict"
+    )
+
+
+async def test_a_client_may_take_text_as_an_action():
+    _, records = await play(World(), policy=lambda *_: "up", episodes=1)
+
+    assert records[0].error is None
+
+
+@pytest.mark.parametrize("action", [{"direction": "up"}, World()])
+async def test_a_fault_with_a_right_action_is_told_as_it_is(action):
+    def refuse(_session, _action):
+        raise TypeError("a bug of the client")
+
+    _, records = await play(World(on_step=refuse), policy=lambda *_: action, episodes=1)
+
+    assert records[0].error.type == "TypeError"

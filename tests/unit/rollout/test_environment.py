@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import sys
+
 import pytest
 
-from openenv.rollout.environment import find_environment
+from openenv.rollout.environment import find_environment, load_application
 from openenv.rollout.errors import InvalidRollout
 
 MANIFEST = "spec_version: 1\nname: my_game_env\napp: server.app:app\n"
@@ -70,3 +72,43 @@ def test_unusable_manifest_is_refused(tmp_path, manifest, complaint):
 
     with pytest.raises(InvalidRollout, match=complaint):
         find_environment("broken")
+
+
+@pytest.mark.parametrize("target", ["pkg.server.app:app", "app:app"])
+def test_a_module_with_an_attribute_is_told_what_is_accepted(target):
+    with pytest.raises(InvalidRollout) as raised:
+        find_environment(target)
+
+    text = str(raised.value)
+    assert f"no environment '{target}'" in text
+    assert "a folder with openenv.yaml, or the name of one" in text
+    assert f"uvicorn {target}" in text
+
+
+@pytest.mark.parametrize(
+    ("app", "complaint"),
+    [
+        ("no_such_module_1:app", "there is no module no_such_module_1"),
+        ("here_2.nope:app", "there is no module here_2.nope"),
+        ("here_2:nope", "that module has no application 'nope'"),
+        ("here_2:number", "that module has no application 'number'"),
+    ],
+)
+def test_an_application_that_is_not_there_is_told_in_words(
+    tmp_path, monkeypatch, app, complaint
+):
+    folder = make_environment(tmp_path / "wrong", f"app: {app}\n")
+    (folder / "here_2.py").write_text("number = 3\n")
+    monkeypatch.setattr("sys.path", [*sys.path])
+
+    with pytest.raises(InvalidRollout, match=f"openenv.yaml is {app}, but {complaint}"):
+        load_application(find_environment("wrong"))
+
+
+def test_a_module_that_an_application_misses_is_its_own_fault(tmp_path, monkeypatch):
+    folder = make_environment(tmp_path / "wrong", "app: here_3:app\n")
+    (folder / "here_3.py").write_text("import no_such_module_3\n")
+    monkeypatch.setattr("sys.path", [*sys.path])
+
+    with pytest.raises(ModuleNotFoundError, match="no_such_module_3"):
+        load_application(find_environment("wrong"))

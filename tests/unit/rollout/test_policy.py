@@ -86,3 +86,20 @@ def test_spec_without_both_parts_is_refused(spec):
 def test_missing_module_is_named():
     with pytest.raises(InvalidRollout, match="no_such_module_at_all"):
         load_policy("no_such_module_at_all:choose")
+
+
+@pytest.mark.parametrize(
+    ("spec", "hint"),
+    [
+        ("my_policy.py:act", "--policy my_policy:act"),
+        ("./my_policy.py:act", "--policy my_policy:act"),
+        ("some/folder/my_policy.py:act", "--policy some.folder.my_policy:act"),
+    ],
+)
+def test_a_file_in_place_of_a_module_is_told_how_to_name_it(module, spec, hint):
+    module("")
+
+    with pytest.raises(InvalidRollout, match="name a module, not a file") as raised:
+        load_policy(spec)
+
+    assert hint in str(raised.value)

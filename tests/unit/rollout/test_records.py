@@ -6,7 +6,7 @@ import json
 
 import msgspec
 
-from openenv.errors import ConnectFailed
+from openenv.errors import ConnectFailed, server_error
 from openenv.rollout.records import EpisodeError, EpisodeRecord, Tally
 
 
@@ -88,6 +88,27 @@ def test_our_own_errors_speak_for_themselves():
     assert EpisodeError.of(raised(ConnectFailed("no"))) == EpisodeError(
         "ConnectFailed", "no"
     )
+
+
+def test_what_does_not_fit_a_model_tells_fields_and_reasons():
+    errors = [
+        {"type": "missing", "loc": ["to", 0, "x"], "msg": "Field required"},
+        {"type": "value_error", "loc": [], "msg": "Expected `object`"},
+    ]
+    data = {"message": "Invalid message", "code": "VALIDATION_ERROR", "errors": errors}
+
+    error = EpisodeError.of(server_error(data))
+
+    assert error == EpisodeError(
+        "ValidationFailed",
+        "Invalid message: to[0].x: Field required; Expected `object`",
+    )
+
+
+def test_what_does_not_fit_a_model_may_lack_details():
+    error = server_error({"message": "Invalid message", "code": "VALIDATION_ERROR"})
+
+    assert EpisodeError.of(error).message == str(error)
 
 
 def test_json_has_an_error_only_where_there_is_one():

@@ -17,7 +17,11 @@ MAX_PORT = 65535
 def serve(
     environment: Annotated[
         str,
-        typer.Argument(metavar="ENV", help="Folder with openenv.yaml, or a name."),
+        typer.Argument(
+            metavar="ENV",
+            help="Folder with openenv.yaml, or a name: ./envs/NAME, ./NAME, or an "
+            "installed package.",
+        ),
     ] = ".",
     *,
     host: Annotated[
