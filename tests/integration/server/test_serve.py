@@ -83,7 +83,7 @@ def test_accepted_connections_notice_a_peer_that_is_gone():
                     socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT
                 )
 
-    assert (1, 60_000) == (keepalive, timeout_ms)
+    assert (1, 600_000) == (keepalive, timeout_ms)  # as long as a busy client may be
 
 
 def test_an_address_that_is_taken_is_told_at_once():
