@@ -10,15 +10,15 @@ the full path. Nothing heavy is imported: a type's package is in
 from __future__ import annotations
 
 import base64
+import collections
 import dataclasses
-import datetime as dt
-import decimal
 import enum
-import uuid
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
+import pydantic
+import pydantic_core
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -34,9 +34,10 @@ def plain(value: object) -> object:
         value: Anything that is not already a JSON type.
 
     Returns:
-        A ``str``, number, list or dict to encode in its place. Sets become
-        lists, times ISO 8601 text, arrays nested lists (C order), ``bytes``
-        an object ``{"__bytes__": "<base64>"}``.
+        What to encode in its place. Sets, queues and iterators become lists, arrays
+        nested lists (C order), ``bytes`` an object ``{"__bytes__": "<base64>"}``;
+        times, URLs, addresses, numbers and the like are spelled as pydantic spells
+        them, which is how upstream's server does.
 
     Raises:
         TypeError: No JSON form is known for the type.
@@ -45,47 +46,78 @@ def plain(value: object) -> object:
         convert = _BY_TYPE.get(kind)
         if convert is not None:
             return convert(value)
+    if _is_array(value):
+        return _array(value)
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return {f.name: getattr(value, f.name) for f in dataclasses.fields(value)}
-    return _from_package(value)
+    if hasattr(value, "__next__"):
+        return list(cast("Any", value))
+    try:
+        return pydantic_core.to_jsonable_python(value)
+    except pydantic_core.PydanticSerializationError:
+        raise TypeError(type_name(value)) from None
+
+
+def plain_key(key: object) -> str:
+    """Give the text of a dict's key that is neither text nor a number.
+
+    Raises:
+        TypeError: No text is known for the type.
+    """
+    try:
+        (text,) = pydantic_core.to_jsonable_python({key: None})
+    except pydantic_core.PydanticSerializationError:
+        raise TypeError(type_name(key)) from None
+    return cast("str", text)
 
 
 def restore(value: object) -> object:
     """Turn every bytes marker inside decoded JSON back into ``bytes``.
 
     Args:
-        value: Decoded JSON; its lists and dicts are changed in place.
+        value: Decoded JSON of any depth; its lists and dicts are changed in place.
 
     Returns:
         The value, or the ``bytes`` it stands for. A marker whose base64 is
         broken stays as it is.
     """
-    if isinstance(value, list):
-        value[:] = [restore(item) for item in value]
-    elif isinstance(value, dict):
-        if len(value) == 1 and isinstance(value.get(BYTES_MARKER), str):
-            return _unmarked(value)
-        for key, item in value.items():
-            value[key] = restore(item)
-    return value
+    top = [value]
+    waiting: list[list[Any] | dict[str, Any]] = [top]
+    while waiting:  # no recursion: Python's own parser takes what is deeper than that
+        holder = waiting.pop()
+        items = holder.items() if isinstance(holder, dict) else enumerate(holder)
+        for place, item in items:
+            restored = _unmarked(item)
+            if restored is not item:
+                cast("Any", holder)[place] = restored
+            elif isinstance(item, (dict, list)):
+                waiting.append(item)
+    return top[0]
 
 
-def _unmarked(value: dict[str, str]) -> object:
+def _unmarked(value: object) -> object:
+    if not isinstance(value, dict) or len(value) != 1:
+        return value
+    text = value.get(BYTES_MARKER)
+    if not isinstance(text, str):
+        return value
     try:
-        return base64.b64decode(value[BYTES_MARKER], validate=True)
+        return base64.b64decode(text, validate=True)
     except ValueError:
         return value
 
 
-def _from_package(value: Any) -> object:  # noqa: ANN401 - told by its package
-    root = type(value).__module__.partition(".")[0]
-    if root == "numpy":
-        return value.tolist()
-    if hasattr(value, "__pydantic_serializer__"):
-        return value.__pydantic_serializer__.to_python(value)
-    if root in _TENSOR_PACKAGES and callable(getattr(value, "tolist", None)):
-        return value.tolist()
-    raise TypeError(type_name(value))
+def _is_array(value: object) -> bool:
+    if not callable(getattr(value, "tolist", None)):
+        return False
+    roots = {kind.__module__.partition(".")[0] for kind in type(value).__mro__}
+    return not roots.isdisjoint(_ARRAY_PACKAGES)
+
+
+def _array(value: Any) -> object:  # noqa: ANN401 - told by its package
+    plainer: Any = value.tolist()
+    # numpy has no Python number for some of its own (longdouble).
+    return plainer if type(plainer) is not type(value) else float(plainer)
 
 
 def type_name(value: object) -> str:
@@ -100,6 +132,10 @@ def _marked(value: bytes | bytearray | memoryview) -> dict[str, str]:
     return {BYTES_MARKER: base64.b64encode(value).decode("ascii")}
 
 
+def _model(value: pydantic.BaseModel) -> object:
+    return value.__pydantic_serializer__.to_python(value)
+
+
 def _struct(value: object) -> object:
     return {
         field.encode_name: getattr(value, field.name)
@@ -107,11 +143,7 @@ def _struct(value: object) -> object:
     }
 
 
-def _duration(value: dt.timedelta) -> str:
-    return cast("str", msgspec.to_builtins(value))
-
-
-_TENSOR_PACKAGES = frozenset({"torch", "jax", "jaxlib", "tensorflow"})
+_ARRAY_PACKAGES = frozenset({"numpy", "torch", "jax", "jaxlib", "tensorflow"})
 
 _BY_TYPE: Mapping[type, Callable[[Any], object]] = {
     bytes: _marked,
@@ -119,13 +151,9 @@ _BY_TYPE: Mapping[type, Callable[[Any], object]] = {
     memoryview: _marked,
     set: list,
     frozenset: list,
+    collections.deque: list,
     enum.Enum: lambda value: value.value,
-    dt.datetime: lambda value: value.isoformat(),
-    dt.date: lambda value: value.isoformat(),
-    dt.time: lambda value: value.isoformat(),
-    dt.timedelta: _duration,
-    uuid.UUID: str,
-    decimal.Decimal: str,
     PurePath: str,
     msgspec.Struct: _struct,
+    pydantic.BaseModel: _model,
 }

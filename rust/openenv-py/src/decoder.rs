@@ -109,10 +109,10 @@ impl Decoder {
     ) -> PyResult<Bound<'py, PyAny>> {
         let data = envelope.data.unwrap_or(b"{}");
         if envelope.kind.reply() == Some(ReplyKind::Error) {
-            return Err(server_error(&decode(py, data)?));
+            return Err(answered_error(&readable(decode(py, data))?));
         }
         match &self.shape {
-            Shape::Data => decode(py, data),
+            Shape::Data => readable(decode(py, data)),
             Shape::State => self.convert.json(py, data),
             Shape::Result { step_result, lift } => {
                 if !data.starts_with(b"{") {
@@ -149,7 +149,7 @@ impl Decoder {
     fn slow<'py>(&self, answer: &Answer<'py>) -> PyResult<Bound<'py, PyAny>> {
         let py = answer.data.py();
         if answer.is_error {
-            return Err(server_error(&answer.data));
+            return Err(answered_error(&answer.data));
         }
         match &self.shape {
             Shape::Data => Ok(answer.data.clone()),
@@ -176,7 +176,7 @@ impl Decoder {
 impl Convert {
     fn json<'py>(&self, py: Python<'py>, text: &[u8]) -> PyResult<Bound<'py, PyAny>> {
         match &self.from_json {
-            None => decode(py, text),
+            None => readable(decode(py, text)),
             Some(convert) => convert.bind(py).call1((PyBytes::new(py, text),)),
         }
     }
@@ -255,9 +255,7 @@ struct Answer<'py> {
 
 impl<'py> Answer<'py> {
     fn from_objects(py: Python<'py>, op: Op, text: &[u8]) -> PyResult<Self> {
-        let whole = decode(py, text).map_err(|error| {
-            RemoteProtocolError::new_err(format!("the server's answer is not JSON: {error}"))
-        })?;
+        let whole = readable(decode(py, text))?;
         let whole = whole.cast_into::<PyDict>().map_err(|_| {
             RemoteProtocolError::new_err("the server's answer is not a JSON object")
         })?;
@@ -326,16 +324,27 @@ fn put_back(data: &Bound<'_, PyAny>, entry: &Bound<'_, PyAny>) -> PyResult<()> {
 fn scalar<'py>(py: Python<'py>, text: Option<&[u8]>) -> PyResult<Bound<'py, PyAny>> {
     match text {
         None | Some(b"null") => Ok(py.None().into_bound(py)),
-        Some(text) => decode(py, text),
+        Some(text) => readable(decode(py, text)),
     }
 }
 
 fn done<'py>(py: Python<'py>, text: Option<&[u8]>) -> PyResult<Bound<'py, PyAny>> {
-    decode(py, text.unwrap_or(b"false"))
+    readable(decode(py, text.unwrap_or(b"false")))
 }
 
 fn not_an_object() -> PyErr {
     RemoteProtocolError::new_err("the data of the server's answer is not a JSON object")
+}
+
+/// What Python cannot read (broken, too deep, a number too long) is the peer's fault.
+fn readable(decoded: PyResult<Bound<'_, PyAny>>) -> PyResult<Bound<'_, PyAny>> {
+    decoded.map_err(|error| {
+        RemoteProtocolError::new_err(format!("the server's answer is not JSON: {error}"))
+    })
+}
+
+fn answered_error(data: &Bound<'_, PyAny>) -> PyErr {
+    if data.is_instance_of::<PyDict>() { server_error(data) } else { not_an_object() }
 }
 
 /// `openenv.errors.server_error(data)`.

@@ -5,7 +5,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
-use crate::json::Encoder;
+use crate::json::{Encoder, Words};
 
 /// Finished JSON.
 #[pyclass(frozen, module = "openenv._rust")]
@@ -30,7 +30,7 @@ pub(crate) fn write(op: Op, payload: &Bound<'_, PyAny>, frame: &mut Vec<u8>) -> 
         frame.extend_from_slice(raw.get().data.bind(payload.py()).as_bytes());
         return Ok(());
     }
-    Encoder::new(frame).encode(payload, "data")
+    Encoder::new(frame, Words::REQUEST).encode(payload, "data")
 }
 
 pub(crate) fn op_from(name: &str) -> PyResult<Op> {

@@ -5,7 +5,7 @@ use pyo3::IntoPyObjectExt;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList};
 
-use crate::json::{Encoder, Lossy, Segment};
+use crate::json::{Encoder, Lossy, Segment, Words};
 
 /// What `ext` says beside a reply's `data`: members the caller gave and what encoding lost.
 type Ext<'a, 'py> = Option<&'a Bound<'py, PyDict>>;
@@ -70,18 +70,18 @@ fn reply<'py>(
     let mut out = Vec::with_capacity(256);
     begin_reply(kind, &mut out);
     let start = out.len();
-    let mut encoder = Encoder::new(&mut out);
+    let mut encoder = Encoder::new(&mut out, Words::REPLY);
     write_data(&mut encoder, data)?;
     let mut lossy = Vec::new();
-    if nonfinite && encoder.saw_nonfinite {
+    if nonfinite && encoder.saw_nonfinite && !encoder.used_iterator {
         out.truncate(start);
-        let mut encoder = Encoder::tracing(&mut out);
+        let mut encoder = Encoder::tracing(&mut out, Words::REPLY);
         write_data(&mut encoder, data)?;
         lossy = encoder.into_lossy();
     }
     if let Some(ext) = extension(py, ext, &lossy)? {
         begin_extension(&mut out);
-        Encoder::new(&mut out).encode(ext.as_any(), "ext")?;
+        Encoder::new(&mut out, Words::REPLY).encode(ext.as_any(), "ext")?;
     }
     end_reply(kind, &mut out);
     Ok(PyBytes::new(py, &out))

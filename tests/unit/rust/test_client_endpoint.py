@@ -166,6 +166,15 @@ async def test_a_step_is_answered(wire):
     assert Result({"x": 1}, 0.5, True, {"k": 1}) == await future
 
 
+async def test_a_request_is_spelled_as_upstreams_client_spells_it(wire):
+    wire = await wire()
+    wire.call(payload={"x": [float("nan"), float("inf"), float("-inf")], None: 1})
+
+    [sent] = wire.received
+    assert "[nan, inf, -inf]" == str(sent["data"]["x"])
+    assert 1 == sent["data"]["null"]
+
+
 async def test_finished_json_and_state_need_no_encoding(wire):
     wire = await wire()
     wire.call("reset", Raw(b'{"seed": 1}'))
@@ -351,8 +360,26 @@ async def test_an_observation_of_another_shape_raises_at_its_caller(wire):
     assert "open" == wire.endpoint.state
 
 
-@pytest.mark.parametrize("answer", ["nope", "[1]", ""])
-async def test_an_answer_that_is_not_json_belongs_to_its_caller(wire, answer):
+DEEP = "[" * 100_000 + "]" * 100_000
+LONG = "9" * 5000
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "nope",
+        "[1]",
+        "",
+        '{"type":"error","data":null}',
+        '{"type":"error","data":[1]}',
+        '{"type":"error","data":{"message":' + DEEP + "}}",
+        '{"type":"observation","data":{"observation":' + DEEP + "}}",
+        '{"type":"observation","data":{"reward":' + LONG + "}}",
+        '{"type":"observation","data":{"observation":{"a":' + LONG + "}}}",
+    ],
+    ids=range(9),
+)
+async def test_an_answer_that_cannot_be_read_belongs_to_its_caller(wire, answer):
     wire = await wire()
     future = wire.call(payload={})
     wire.say(answer)

@@ -144,3 +144,14 @@ def test_an_unencodable_member_is_named():
         EncodeError, match=r"^observation\.a\[0\]: cannot encode object$"
     ):
         observation_reply({"a": [object()]}, None, False)
+
+
+def test_an_iterator_is_written_once_and_never_emptied_by_a_second_pass():
+    reply = observation_reply({"a": iter([1, math.nan])}, 1.0, False, nonfinite=True)
+
+    data = b'{"observation":{"a":[1,null]},"reward":1.0,"done":false}'
+    assert b'{"type":"observation","data":' + data + b"}" == reply
+
+
+def test_keys_of_replies_are_spelled_by_pydantic():
+    assert b'"data":{"None":1,"1e+100":2}' in state_reply({None: 1, 1e100: 2})

@@ -82,12 +82,13 @@ def observation_parts(observation: Any, *, dicts: bool = False) -> Parts:
             return _dict_parts(observation)
         message = f"'{cls.__name__}' object has no attribute 'model_dump'"
         raise AttributeError(message)
-    members = members_of(observation)
+    members: Any = members_of(observation)
+    kept = members if isinstance(members, dict) else vars(observation)
     return Parts(
         members,
         getattr(observation, "reward", None),
         getattr(observation, "done", False),
-        members.get("metadata") or None,
+        kept.get("metadata") or None,
     )
 
 

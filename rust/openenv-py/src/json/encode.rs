@@ -17,25 +17,45 @@ use super::scalar::{write_code_unit, write_escaped, write_float, write_int, writ
 /// Values may nest this deep. Precedent: pydantic-core and jiter stop at 200 too.
 const MAX_DEPTH: usize = 200;
 
+/// Where upstream's two writers of JSON differ: its client is `json`, its server pydantic.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Words {
+    /// Non-finite floats are `NaN` and `Infinity`, which `json` reads, instead of `null`.
+    nonfinite: bool,
+    none_key: &'static [u8],
+}
+
+impl Words {
+    /// A client's requests: `json.dumps`.
+    pub(crate) const REQUEST: Self = Self { nonfinite: true, none_key: b"\"null\"" };
+    /// Any other JSON text: `json`, but no token that only `json` reads.
+    pub(crate) const JSON: Self = Self { nonfinite: false, none_key: b"\"null\"" };
+    /// A server's replies: pydantic.
+    pub(crate) const REPLY: Self = Self { nonfinite: false, none_key: b"\"None\"" };
+}
+
 /// Writes values into `out`.
 #[derive(Debug)]
 pub(crate) struct Encoder<'a> {
     out: &'a mut Vec<u8>,
+    words: Words,
     depth: usize,
     /// Non-finite floats were written as `null`.
     pub(crate) saw_nonfinite: bool,
+    /// An iterator was used up, so that the value cannot be written again.
+    pub(crate) used_iterator: bool,
     /// Where they were; filled only where asked for.
     trace: Option<(Vec<Segment>, Vec<Lossy>)>,
 }
 
 impl<'a> Encoder<'a> {
-    pub(crate) fn new(out: &'a mut Vec<u8>) -> Self {
-        Self { out, depth: 0, saw_nonfinite: false, trace: None }
+    pub(crate) fn new(out: &'a mut Vec<u8>, words: Words) -> Self {
+        Self { out, words, depth: 0, saw_nonfinite: false, used_iterator: false, trace: None }
     }
 
     /// Keeps the path of every float that is written as `null`: slower, so only for a second pass.
-    pub(crate) fn tracing(out: &'a mut Vec<u8>) -> Self {
-        Self { trace: Some((Vec::new(), Vec::new())), ..Self::new(out) }
+    pub(crate) fn tracing(out: &'a mut Vec<u8>, words: Words) -> Self {
+        Self { trace: Some((Vec::new(), Vec::new())), ..Self::new(out, words) }
     }
 
     pub(crate) fn into_lossy(self) -> Vec<Lossy> {
@@ -117,7 +137,8 @@ impl<'a> Encoder<'a> {
         } else if value.is_instance_of::<PyList>() || value.is_instance_of::<PyTuple>() {
             self.items(value.try_iter()?)
         } else {
-            let plain = plain(value)?;
+            self.used_iterator |= value.hasattr(intern!(value.py(), "__next__"))?;
+            let plain = plain("plain", value)?;
             self.value(&plain)
         }
     }
@@ -197,10 +218,16 @@ impl<'a> Encoder<'a> {
         if let Ok(number) = key.cast::<PyFloat>()
             && !number.value().is_finite()
         {
-            self.out.extend_from_slice(nonfinite_key(number.value()));
+            self.out.push(b'"');
+            self.out.extend_from_slice(nonfinite_word(number.value()));
+            self.out.push(b'"');
             return Ok(());
         }
-        if key.is_none() || is_number(key) {
+        if key.is_none() {
+            self.out.extend_from_slice(self.words.none_key);
+            return Ok(());
+        }
+        if is_number(key) {
             self.out.push(b'"');
             self.value(key)?;
             self.out.push(b'"');
@@ -209,11 +236,7 @@ impl<'a> Encoder<'a> {
         if let Ok(text) = key.cast::<PyString>() {
             return self.string(text);
         }
-        let plain = plain(key)?;
-        if plain.is_instance_of::<PyString>() || is_number(&plain) {
-            return self.key(&plain);
-        }
-        Err(refused(format!("a dict key of type {}", type_name(key))))
+        self.string(plain("plain_key", key)?.cast::<PyString>().map_err(PyErr::from)?)
     }
 
     fn string(&mut self, text: &Bound<'_, PyString>) -> Result<(), Failure> {
@@ -250,6 +273,9 @@ impl<'a> Encoder<'a> {
         if value.is_finite() {
             return write_float(value, self.out);
         }
+        if self.words.nonfinite {
+            return self.out.extend_from_slice(nonfinite_word(value));
+        }
         self.saw_nonfinite = true;
         self.out.extend_from_slice(b"null");
         if let Some((path, lossy)) = &mut self.trace {
@@ -262,7 +288,7 @@ impl<'a> Encoder<'a> {
             write_int(small, self.out);
             return Ok(());
         }
-        let text = int_repr(value)?;
+        let text = int_repr(value).map_err(|_| refused("an integer of that many digits".into()))?;
         self.out.extend_from_slice(text.to_str()?.as_bytes());
         Ok(())
     }
@@ -289,7 +315,7 @@ pub(crate) fn json_encode<'py>(value: &Bound<'py, PyAny>) -> PyResult<Bound<'py,
 /// The same for callers in Rust.
 pub(crate) fn json_encode_bytes<'py>(value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyBytes>> {
     let mut out = Vec::with_capacity(256);
-    Encoder::new(&mut out).encode(value, "data")?;
+    Encoder::new(&mut out, Words::JSON).encode(value, "data")?;
     Ok(PyBytes::new(value.py(), &out))
 }
 
@@ -321,14 +347,14 @@ fn int_repr<'py>(value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyString>> {
     Ok(text.cast_into::<PyString>()?)
 }
 
-/// `json` spells the keys so.
-fn nonfinite_key(value: f64) -> &'static [u8] {
+/// As `json` spells them.
+fn nonfinite_word(value: f64) -> &'static [u8] {
     if value.is_nan() {
-        b"\"NaN\""
+        b"NaN"
     } else if value > 0.0 {
-        b"\"Infinity\""
+        b"Infinity"
     } else {
-        b"\"-Infinity\""
+        b"-Infinity"
     }
 }
 
@@ -336,13 +362,13 @@ fn is_number(value: &Bound<'_, PyAny>) -> bool {
     value.is_instance_of::<PyInt>() || value.is_instance_of::<PyFloat>()
 }
 
-fn plain<'py>(value: &Bound<'py, PyAny>) -> Result<Bound<'py, PyAny>, Failure> {
-    static PLAIN: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+/// Calls a function of `openenv._plain`.
+fn plain<'py>(name: &'static str, value: &Bound<'py, PyAny>) -> Result<Bound<'py, PyAny>, Failure> {
+    static MODULE: PyOnceLock<Py<PyModule>> = PyOnceLock::new();
     let py = value.py();
-    let function = PLAIN.get_or_try_init(py, || -> PyResult<Py<PyAny>> {
-        Ok(py.import("openenv._plain")?.getattr("plain")?.unbind())
-    })?;
-    function.bind(py).call1((value,)).map_err(|error| {
+    let module =
+        MODULE.get_or_try_init(py, || Ok::<_, PyErr>(py.import("openenv._plain")?.unbind()))?;
+    module.bind(py).getattr(name)?.call1((value,)).map_err(|error| {
         if error.is_instance_of::<PyTypeError>(py) {
             refused(type_name(value))
         } else {

@@ -6,6 +6,9 @@ use pyo3::prelude::*;
 
 use crate::errors::EncodeError;
 
+/// A longer path is cut: what went wrong is seen from its beginning.
+const MAX_PATH_CHARS: usize = 200;
+
 /// One step of a path into the value: `.key` or `[3]`.
 #[derive(Clone, Debug)]
 pub(crate) enum Segment {
@@ -63,7 +66,10 @@ pub(super) fn raise(failure: Failure, root: &str) -> PyErr {
     match failure {
         Failure::Raised(error) => error,
         Failure::Refused { path, what } => {
-            let path: String = path.iter().rev().map(ToString::to_string).collect();
+            let mut path: String = path.iter().rev().map(ToString::to_string).collect();
+            if let Some((long, _)) = path.char_indices().nth(MAX_PATH_CHARS) {
+                path.replace_range(long.., "…"); // a value that holds itself has no end
+            }
             let text = format!("{root}{path}");
             let text = text.strip_prefix('.').unwrap_or(&text).to_owned();
             EncodeError::new_err((text, what))
