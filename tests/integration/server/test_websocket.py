@@ -28,7 +28,6 @@ from tests.integration.server.hosting import (
 from websockets.exceptions import ConnectionClosed
 
 from openenv.core.env_server import Environment, create_app
-from openenv.core.env_server._routes.websocket import INBOX_MESSAGES, _Inbox
 from openenv.core.structs import ActionStruct, ObservationStruct, StateStruct
 
 BOTH = pytest.mark.parametrize("base", [EchoEnvironment, AsyncEchoEnvironment])
@@ -498,21 +497,3 @@ async def test_a_fault_of_the_server_itself_is_told_and_logged(caplog):
     assert expected == error["data"]
     assert 1011 == close_code(ws)
     assert "a fault of the server" in caplog.text
-
-
-async def test_a_flood_of_requests_stops_the_reader():
-    inbox = _Inbox()
-    reader = asyncio.ensure_future(fill(inbox, 2 * INBOX_MESSAGES))
-    for _ in range(10):
-        await asyncio.sleep(0)
-    held = len(inbox._messages)
-    taken = [await inbox.take() for _ in range(2 * INBOX_MESSAGES)]
-    await reader
-
-    assert INBOX_MESSAGES == held
-    assert [str(number) for number in range(2 * INBOX_MESSAGES)] == taken
-
-
-async def fill(inbox, count):
-    for number in range(count):
-        await inbox.put(str(number))

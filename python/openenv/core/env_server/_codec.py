@@ -21,7 +21,12 @@ import msgspec
 from pydantic import BaseModel, TypeAdapter, ValidationError
 from typing_extensions import is_typeddict
 
-from openenv.core.env_server._wire_errors import InvalidMessage, validation_errors
+from openenv.core.env_server._wire_errors import (
+    InvalidMessage,
+    loads_part,
+    too_deep,
+    validation_errors,
+)
 from openenv.core.env_server.serialization import deserialize_action, routes_by_type
 
 _LIFTED = {"reward", "done"}  # a set: pydantic takes no frozenset
@@ -148,7 +153,7 @@ def _pydantic(cls: type[BaseModel]) -> ActionDecoder:
         try:
             return validate_json(raw)
         except ValidationError:
-            return checked(json.loads(raw))
+            return checked(loads_part(raw))
 
     return ActionDecoder(from_json, checked)
 
@@ -161,18 +166,20 @@ def _msgspec(cls: type[Any]) -> ActionDecoder:
             return msgspec.convert(value, cls)
         except msgspec.ValidationError as error:
             raise InvalidMessage([_msgspec_error(error, value)]) from error
+        except RecursionError:
+            raise too_deep() from None
 
     def from_json(raw: bytes) -> Any:
         try:
             return decode(raw)
-        except msgspec.MsgspecError:
-            return from_objects(json.loads(raw))
+        except (msgspec.MsgspecError, RecursionError):
+            return from_objects(loads_part(raw))
 
     return ActionDecoder(from_json, from_objects)
 
 
 def _slow(from_objects: Callable[[Any], Any]) -> ActionDecoder:
-    return ActionDecoder(lambda raw: from_objects(json.loads(raw)), from_objects)
+    return ActionDecoder(lambda raw: from_objects(loads_part(raw)), from_objects)
 
 
 def _checked(validate: Callable[[Any], Any]) -> Callable[[Any], Any]:

@@ -36,6 +36,7 @@ from openenv.core.env_server._wire_errors import (
     UnknownType,
     error_data,
     loads,
+    too_deep,
     validation_errors,
 )
 from openenv.core.env_server.mcp_types import WSMCPMessage
@@ -45,7 +46,7 @@ from openenv.core.env_server.types import (
     WSStateMessage,
     WSStepMessage,
 )
-from openenv.errors import EncodeError, EnvironmentFault
+from openenv.errors import EnvironmentFault, LimitExceeded
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -65,23 +66,33 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Features:
-    """What a peer asked for beyond upstream's bytes (``OpenEnv-Features``).
+    """What the replies of a connection heed.
+
+    The first three are beyond upstream's bytes, and the peer asked for them
+    (``OpenEnv-Features``).
 
     Attributes:
         nonfinite: tell which floats were written as null.
         ignored: tell which reset keys the environment does not take.
         exception: tell the type of an environment's exception.
+        max_reply_bytes: longest reply the peer takes, None where it is unknown.
     """
 
     nonfinite: bool = False
     ignored: bool = False
     exception: bool = False
+    max_reply_bytes: int | None = None
 
     @classmethod
-    def parse(cls, header: str) -> Features:
+    def parse(cls, header: str, max_reply_bytes: int | None = None) -> Features:
         """Read the header's comma-separated names; unknown ones are skipped."""
         names = {name.strip().lower() for name in header.split(",")}
-        return cls("nonfinite" in names, "ignored" in names, "exception" in names)
+        return cls(
+            "nonfinite" in names,
+            "ignored" in names,
+            "exception" in names,
+            max_reply_bytes,
+        )
 
 
 class Answer(NamedTuple):
@@ -164,7 +175,9 @@ class Dispatcher:
                     pass  # decided again below, with positions in the whole message
             return self._route(hosted, _decided_again(message))
         except (InvalidMessage, InvalidJsonText, UnknownType) as error:
-            return Answer(_rust.error_reply(error_data(error)), "")
+            return _refusal(error, features)
+        except RecursionError:  # what authors raise is an EnvironmentFault by now
+            return _refusal(too_deep(), features)
         except EnvironmentFault as fault:
             return failure(fault, features)
 
@@ -198,7 +211,8 @@ class Dispatcher:
             if plan.op == "state":
                 encode = partial(_rust.state_reply, nonfinite=features.nonfinite)
                 members = _boundary.call(state_members, result)
-                return Answer(_boundary.call(encode, members), plan.op)
+                reply = _boundary.call(_fitting, features, encode, members)
+                return Answer(reply, plan.op)
             parts = _boundary.call(observation_parts, result, dicts=self._dicts)
         except EnvironmentFault as fault:
             return failure(fault, features)
@@ -248,36 +262,71 @@ async def call_planned(hosted: Hosted, plan: Plan) -> Any:
 def failure(fault: EnvironmentFault, features: Features) -> Answer:
     """Make the reply to a request whose environment raised."""
     _log.warning("the environment raised %s", fault.exception, exc_info=fault.__cause__)
-    extra = {"exception": fault.exception} if features.exception else None
-    return Answer(_rust.error_reply(error_data(fault), ext=extra), "")
+    return Answer(_fault_reply(fault, {}, features), "")
+
+
+def _refusal(
+    error: InvalidMessage | InvalidJsonText | UnknownType, features: Features
+) -> Answer:
+    """Make the reply to a message that was not understood.
+
+    An invalid value is told back, unless it cannot be or makes the reply too long.
+    """
+    try:
+        reply = _boundary.call(_fitting, features, _rust.error_reply, error_data(error))
+    except EnvironmentFault:
+        if isinstance(error, InvalidMessage):
+            error = error.without_values()
+        reply = _rust.error_reply(error_data(error))
+    return Answer(reply, "")
+
+
+def _fitting(features: Features, encode: Callable[..., bytes], *parts: Any) -> bytes:
+    """Encode a reply that the peer will take.
+
+    Raises:
+        LimitExceeded: it is too long: the peer would end the session over it.
+    """
+    reply = encode(*parts)
+    limit = features.max_reply_bytes
+    if limit is not None and len(reply) > limit:
+        text = f"the reply has {len(reply)} bytes, more than max_message_bytes={limit}"
+        raise LimitExceeded(text, len(reply), limit)
+    return reply
 
 
 def _observation(
     op: str, parts: Parts, extra: dict[str, Any] | None, features: Features
 ) -> Answer:
-    """Encode the reply; one that cannot be encoded still tells reward and done."""
+    """Encode the reply; one that cannot be sent still tells reward and done."""
     encode = partial(_rust.observation_reply, nonfinite=features.nonfinite, ext=extra)
     try:
-        return Answer(_boundary.call(encode, *parts), op)
+        return Answer(_boundary.call(_fitting, features, encode, *parts), op)
     except EnvironmentFault as fault:
-        return Answer(_unencodable(fault, parts, features), op)
+        kept = {"reward": parts.reward, "done": parts.done}
+        return Answer(_fault_reply(fault, kept, features), op)
 
 
-def _unencodable(fault: EnvironmentFault, parts: Parts, features: Features) -> bytes:
+def _fault_reply(
+    fault: EnvironmentFault, kept: dict[str, Any], features: Features
+) -> bytes:
+    """Encode an error; what is kept, or a text too long, is left out if it must."""
     extra = {"exception": fault.exception} if features.exception else None
+    encode = partial(_rust.error_reply, ext=extra)
     data = error_data(fault)
     try:
-        kept = {"reward": parts.reward, "done": parts.done}
-        return _rust.error_reply(data | kept, ext=extra)
-    except EncodeError:
-        return _rust.error_reply(data, ext=extra)
+        return _boundary.call(_fitting, features, encode, data | kept)
+    except EnvironmentFault as again:
+        if again.exception == LimitExceeded.__name__:
+            data = error_data(again)
+        return encode(data)
 
 
 def _decode(decode: Callable[[Any], Any], value: Any) -> Any:
     """Make an action; what a validator raises beyond invalidity is its author's."""
     try:
         return decode(value)
-    except (InvalidMessage, json.JSONDecodeError):
+    except (InvalidMessage, InvalidJsonText, json.JSONDecodeError):
         raise
     except BaseException as error:
         raise _boundary.fault(error) from error

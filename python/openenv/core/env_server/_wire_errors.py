@@ -11,7 +11,7 @@ does not have is in ``DEVIATIONS.md``.
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from openenv.core.env_server.types import WSErrorCode as _Code
 from openenv.errors import (
@@ -21,12 +21,15 @@ from openenv.errors import (
 )
 
 if TYPE_CHECKING:
-    from pydantic import ValidationError
+    from collections.abc import Mapping, Sequence
 
 ErrorData = dict[str, Any]
 
 CLOSE_NORMAL = 1000
+CLOSE_POLICY_VIOLATION = 1008
 CLOSE_INTERNAL_ERROR = 1011
+
+_TOO_DEEP = "nested too deeply"
 
 _CLOSE_CODES = {  # RFC 6455 §7.4.1 and the IANA registry
     _Code.CAPACITY_REACHED: 1013,  # try again later
@@ -34,6 +37,12 @@ _CLOSE_CODES = {  # RFC 6455 §7.4.1 and the IANA registry
     _Code.SESSION_ERROR: CLOSE_INTERNAL_ERROR,
     _Code.SESSION_EXPIRED: 1001,  # going away
 }
+
+
+class _HasErrors(Protocol):
+    """Pydantic's and FastAPI's validation errors."""
+
+    def errors(self) -> Sequence[Any]: ...
 
 
 class InvalidMessage(Exception):
@@ -47,6 +56,13 @@ class InvalidMessage(Exception):
         super().__init__(errors)
         self.errors = errors
 
+    def without_values(self) -> InvalidMessage:
+        """Leave out what may have no JSON form: the inputs and their context."""
+        kept = ("type", "loc", "msg")
+        return InvalidMessage(
+            [{key: error[key] for key in kept if key in error} for error in self.errors]
+        )
+
 
 class InvalidJsonText(Exception):
     """Text that is not JSON; its argument is the decoder's text."""
@@ -54,6 +70,10 @@ class InvalidJsonText(Exception):
 
 class UnknownType(Exception):
     """A message type that does not exist; its argument is the type."""
+
+
+class Flood(Exception):
+    """More requests wait than are held; its argument tells how many."""
 
 
 class SessionIdle(Exception):
@@ -92,20 +112,15 @@ def error_data(error: BaseException) -> ErrorData:
 
 def close_code(error: BaseException) -> int:
     """Return the WebSocket close code that follows the error frame."""
+    if isinstance(error, Flood):
+        return CLOSE_POLICY_VIOLATION
     code = _Code(error_data(error)["code"])
     return _CLOSE_CODES.get(code, CLOSE_INTERNAL_ERROR)
 
 
-def validation_errors(error: ValidationError) -> list[dict[str, Any]]:
+def validation_errors(error: _HasErrors) -> list[dict[str, Any]]:
     """Return pydantic's error dicts with exceptions in ``ctx`` as text."""
-    errors: list[dict[str, Any]] = []
-    for details in error.errors():
-        item: dict[str, Any] = dict(details)
-        context = item.get("ctx")
-        if context is not None:
-            item["ctx"] = {key: _plain(value) for key, value in context.items()}
-        errors.append(item)
-    return errors
+    return [_plain_details(details) for details in error.errors()]
 
 
 def loads(text: str | bytes) -> Any:
@@ -115,12 +130,35 @@ def loads(text: str | bytes) -> Any:
         InvalidJsonText: with Python's own text.
     """
     try:
-        return json.loads(text)
-    except RecursionError:
-        msg = "nested too deeply"
-        raise InvalidJsonText(msg) from None
+        return loads_part(text)
     except ValueError as error:  # also UnicodeDecodeError and too long integers
         raise InvalidJsonText(str(error)) from error
+
+
+def loads_part(text: str | bytes) -> Any:
+    """Decode JSON that is part of a message.
+
+    Raises:
+        InvalidJsonText: it is nested too deeply.
+        ValueError: Python's own, with positions in the part.
+    """
+    try:
+        return json.loads(text)
+    except RecursionError:
+        raise too_deep() from None
+
+
+def too_deep() -> InvalidJsonText:
+    """Return the refusal of what is nested deeper than Python follows."""
+    return InvalidJsonText(_TOO_DEEP)
+
+
+def _plain_details(details: Mapping[str, Any]) -> dict[str, Any]:
+    item = dict(details)
+    context = item.get("ctx")
+    if context is not None:
+        item["ctx"] = {key: _plain(value) for key, value in context.items()}
+    return item
 
 
 def _plain(value: object) -> object:

@@ -9,9 +9,13 @@ not count against the sessions.  Nothing of it runs on the I/O loop.
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from fastapi import Body, FastAPI, HTTPException
+from fastapi.exception_handlers import (
+    request_validation_exception_handler as _FASTAPIS_HANDLER,  # noqa: N812
+)
+from fastapi.exceptions import RequestValidationError
 from fastapi.responses import Response
 
 from openenv import _rust
@@ -24,7 +28,11 @@ from openenv.core.env_server._dispatch import (
     state_plan,
     step_plan,
 )
-from openenv.core.env_server._wire_errors import InvalidMessage, error_data
+from openenv.core.env_server._wire_errors import (
+    InvalidMessage,
+    error_data,
+    validation_errors,
+)
 from openenv.core.env_server.types import (
     EnvironmentMetadata,
     ResetRequest,
@@ -32,10 +40,18 @@ from openenv.core.env_server.types import (
     StepRequest,
     StepResponse,
 )
-from openenv.errors import EncodeError, EnvironmentFactoryError, EnvironmentFault
+from openenv.errors import (
+    EncodeError,
+    EnvironmentFactoryError,
+    EnvironmentFault,
+    SessionCapacityError,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from fastapi import Request
+    from pydantic import BaseModel
 
     from openenv.core.env_server._hosted import Hosted
     from openenv.core.env_server.http_server import HTTPEnvServer
@@ -54,19 +70,22 @@ def register_control_routes(app: FastAPI, server: HTTPEnvServer) -> None:
     async def reset(
         request: ResetRequest = Body(default_factory=ResetRequest),  # noqa: B008 - FastAPI's way
     ) -> Response:
-        keywords = request.model_dump(exclude_unset=True)
+        keywords = _given(request)
         return await _respond(
             server, lambda hosted: reset_plan(hosted, keywords), encode
         )
 
     async def step(request: StepRequest) -> Response:
-        keywords = request.model_dump(exclude_unset=True, exclude={"action"})
+        keywords = _given(request)
+        del keywords["action"]
 
         def plan(hosted: Hosted) -> Plan:
             return step_plan(hosted, _action(server, request.action), keywords)
 
         return await _respond(server, plan, encode)
 
+    if app.exception_handlers.get(RequestValidationError) is _FASTAPIS_HANDLER:
+        app.add_exception_handler(RequestValidationError, _refuse_request)
     app.add_api_route(
         "/reset",
         reset,
@@ -112,7 +131,7 @@ async def _respond(
 
     Returns:
         The result; 422 for an invalid action, 500 for a fault of the environment,
-        both with a JSON body.
+        503 when hung requests hold all threads, all with a JSON body.
 
     Raises:
         HTTPException: the environment raised it.
@@ -127,7 +146,9 @@ async def _respond(
     try:
         body = await server.runtimes.current().one_shot(function, coroutine)
     except InvalidMessage as error:
-        return _json(_rust.json_encode({"detail": error.errors}), 422)
+        return _invalid(error)
+    except SessionCapacityError as error:
+        return _json(_rust.json_encode({"detail": error_data(error)}), 503)
     except (EnvironmentFault, EnvironmentFactoryError) as error:
         return _fault_response(error)
     return _json(body, 200)
@@ -144,6 +165,26 @@ def _fault_response(error: EnvironmentFault | EnvironmentFactoryError) -> Respon
     else:
         _log.warning("%s", error, exc_info=cause)
     return _json(_rust.json_encode({"detail": detail}), 500)
+
+
+def _given(request: BaseModel) -> dict[str, Any]:
+    """Return the members that were sent; `model_dump` refuses deep ones."""
+    return {k: v for k, v in request if k in request.model_fields_set}
+
+
+async def _refuse_request(_request: Request, error: Exception) -> Response:
+    """Answer 422 as FastAPI does, also where its JSON has no word for the input."""
+    return _invalid(
+        InvalidMessage(validation_errors(cast("RequestValidationError", error)))
+    )
+
+
+def _invalid(error: InvalidMessage) -> Response:
+    try:
+        body = _boundary.call(_rust.json_encode, {"detail": error.errors})
+    except EnvironmentFault:
+        body = _rust.json_encode({"detail": error.without_values().errors})
+    return _json(body, 422)
 
 
 def _json(body: bytes, status: int) -> Response:

@@ -8,7 +8,9 @@ receiving while a step runs, so that a client that vanishes is noticed at once; 
        |                              |
        +-- disconnect: cancel ------->+--> session ends, close frame
 
-A full inbox stops the reader, and with it the transport.
+The reader never pauses: a transport that is not read from does not tell that the
+client is gone.  So a client with more requests waiting than the inbox holds is sent
+off with an error instead.
 """
 
 from __future__ import annotations
@@ -26,6 +28,7 @@ from openenv import _rust
 from openenv.core.env_server._dispatch import Answer, Features
 from openenv.core.env_server._wire_errors import (
     CLOSE_NORMAL,
+    Flood,
     SessionIdle,
     close_code,
     error_data,
@@ -37,7 +40,13 @@ if TYPE_CHECKING:
     from openenv.core.env_server._sessions import Session
     from openenv.core.env_server.http_server import HTTPEnvServer
 
-INBOX_MESSAGES: Final = 16  # pipelined requests held; upstream's clients send one
+# What may wait of one client; those of upstream and ours send one request at a time.
+# In bytes it is the longest message and these besides, so that a message that is
+# taken at all is taken behind others, too.
+INBOX_MESSAGES: Final = 1024
+INBOX_SPARE_BYTES: Final = 1024 * 1024
+DEFAULT_MESSAGE_BYTES: Final = 100 * 1024 * 1024  # where the runner's is not known
+FAREWELL_S: Final = 1.0  # for a client that reads nothing to take the last error
 
 # What sending raises when the client is gone; RuntimeError: the ASGI server knew first.
 _GONE: Final = (WebSocketDisconnect, RuntimeError, OSError)
@@ -51,24 +60,35 @@ async def serve_websocket(server: HTTPEnvServer, websocket: WebSocket) -> None:
 
 
 class _Inbox:
-    """Messages between reader and worker; None tells that the session was idle."""
+    """Messages between reader and worker; None tells that the session was idle.
 
-    def __init__(self) -> None:
+    Args:
+        max_bytes: most that may wait; of text the characters are counted, which
+            are never more than its bytes on the wire.
+    """
+
+    def __init__(self, max_bytes: int) -> None:
         self._messages: deque[str | bytes | None] = deque()
         self._arrival: asyncio.Future[None] | None = None
-        self._room: asyncio.Future[None] | None = None
+        self._max_bytes = max_bytes
+        self._bytes = 0
 
     def post(self, message: str | bytes | None) -> None:
-        """Add a message, whatever the bound."""
-        self._messages.append(message)
-        _resolve(self._arrival)
+        """Add a message.
 
-    async def put(self, message: str | bytes) -> None:
-        """Add a message, then wait until there is room for the next."""
-        self.post(message)
-        if len(self._messages) >= INBOX_MESSAGES:
-            self._room = asyncio.get_running_loop().create_future()
-            await self._room
+        Raises:
+            Flood: now more wait than may.
+        """
+        self._messages.append(message)
+        self._bytes += len(message or "")
+        if self._arrival is not None and not self._arrival.done():
+            self._arrival.set_result(None)
+        if len(self._messages) > INBOX_MESSAGES or self._bytes > self._max_bytes:
+            msg = (
+                f"more than {INBOX_MESSAGES} requests or {self._max_bytes} bytes of "
+                "them wait: send a request when the ones before it are answered"
+            )
+            raise Flood(msg)
 
     async def take(self) -> str | bytes | None:
         """Wait for the next message."""
@@ -76,13 +96,8 @@ class _Inbox:
             self._arrival = asyncio.get_running_loop().create_future()
             await self._arrival
         message = self._messages.popleft()
-        _resolve(self._room)
+        self._bytes -= len(message or "")
         return message
-
-
-def _resolve(future: asyncio.Future[None] | None) -> None:
-    if future is not None and not future.done():
-        future.set_result(None)
 
 
 class _Connection:
@@ -91,9 +106,10 @@ class _Connection:
     def __init__(self, server: HTTPEnvServer, websocket: WebSocket) -> None:
         self._server = server
         self._websocket = websocket
-        self._inbox = _Inbox()
+        limit = server.max_message_bytes
+        self._inbox = _Inbox((limit or DEFAULT_MESSAGE_BYTES) + INBOX_SPARE_BYTES)
         self._offer = websocket.headers.get("openenv-features")
-        self._features = Features.parse(self._offer or "")
+        self._features = Features.parse(self._offer or "", limit)
 
     async def serve(self) -> None:
         """Accept, then read until the client is gone."""
@@ -104,6 +120,9 @@ class _Connection:
         worker = asyncio.create_task(self._work())
         try:
             await self._read()
+        except Flood as error:
+            with suppress(asyncio.TimeoutError):
+                await asyncio.wait_for(self._refuse(error), FAREWELL_S)
         finally:
             worker.cancel()
             with suppress(asyncio.CancelledError):
@@ -117,13 +136,17 @@ class _Connection:
         return [(b"openenv-max-message-bytes", str(limit).encode())]
 
     async def _read(self) -> None:
-        """Put messages into the inbox until the connection ends."""
+        """Put messages into the inbox until the connection ends.
+
+        Raises:
+            Flood: more wait than may.
+        """
         while True:
             event = await self._websocket.receive()
             if event["type"] == "websocket.disconnect":
                 return
             text = event.get("text")
-            await self._inbox.put(event["bytes"] if text is None else text)
+            self._inbox.post(event["bytes"] if text is None else text)
 
     # -- the worker --------------------------------------------------------------
 
