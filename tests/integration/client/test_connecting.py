@@ -5,11 +5,14 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import gc
+import pickle
 import socket
 import warnings
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
+import uvloop
 from tests.integration.client.scripted import (
     free_port,
     raw_server,
@@ -18,6 +21,7 @@ from tests.integration.client.scripted import (
     upgrade_answer,
 )
 
+from openenv.core._client import dial
 from openenv.core.generic_client import GenericEnvClient
 from openenv.errors import ConnectFailed, ConnectionClosed, LimitExceeded
 
@@ -106,6 +110,28 @@ async def test_a_refused_upgrade_tells_the_status():
     assert f"ws://127.0.0.1:{port}/ws" == refused.value.url
 
 
+@pytest.mark.parametrize(
+    ("status", "hinted"), [(403, True), (404, True), (401, False), (500, False)]
+)
+async def test_an_upgrade_refused_for_its_path_perhaps_hints_at_the_path(
+    status, hinted
+):
+    async def refuse(reader, writer):
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 %d No\r\nContent-Length: 0\r\n\r\n" % status)
+        await writer.drain()
+
+    async with raw_server(refuse) as port:
+        with pytest.raises(ConnectFailed, match=str(status)) as refused:
+            await GenericEnvClient(f"127.0.0.1:{port}").connect()
+
+    assert hinted == ("is /ws below the base URL?" in refused.value.reason)
+    assert (status, refused.value.reason) == (
+        refused.value.status,
+        pickle.loads(pickle.dumps(refused.value)).reason,
+    )
+
+
 async def test_a_server_that_never_answers_the_upgrade_is_given_up_in_time():
     held = []
     async with raw_server(hold(held)) as port:
@@ -122,6 +148,63 @@ async def test_the_calls_own_deadline_bounds_the_connecting_too():
         async with asyncio.timeout(2):
             with pytest.raises(ConnectFailed):
                 await client.step({"it": 1}, timeout_s=0.1)
+
+
+def test_connects_that_run_out_of_time_at_any_point_leave_no_noise():
+    told = []
+
+    async def connect(port):
+        for tenth_ms in range(60):
+            client = GenericEnvClient(f"127.0.0.1:{port}")
+            with contextlib.suppress(TimeoutError, ConnectionError):
+                await client.step({"it": 1}, timeout_s=tenth_ms / 10_000)
+            await client.close()
+
+    async def main():
+        loop = asyncio.get_running_loop()
+        loop.set_exception_handler(lambda _, context: told.append(context))
+        async with raw_server(hold([])) as port:
+            await connect(port)
+        gc.collect()
+
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(main())
+
+    assert [] == told
+
+
+async def test_a_transport_that_never_tells_its_loss_leaves_nothing(monkeypatch):
+    """As uvloop's, when a connect is cancelled right after it came about."""
+    made = []
+
+    async def open_transport(_loop, _address, protocol_factory):
+        made.append(protocol_factory())
+        made[0].connection_made(Mock(spec=asyncio.Transport))
+        await asyncio.sleep(60)
+
+    monkeypatch.setattr(dial, "open_transport", open_transport)
+    with pytest.raises(ConnectFailed, match="connect timeout"):
+        await GenericEnvClient("h", connect_timeout_s=0.01).connect()
+
+    assert made[0].is_lost
+    assert made[0].opened.done()
+
+
+async def test_a_transport_that_comes_after_the_end_is_cut_off(monkeypatch):
+    made = []
+
+    async def open_transport(_loop, _address, protocol_factory):
+        made.append(protocol_factory())
+        await asyncio.sleep(60)
+
+    monkeypatch.setattr(dial, "open_transport", open_transport)
+    with pytest.raises(ConnectFailed, match="connect timeout"):
+        await GenericEnvClient("h", connect_timeout_s=0.01).connect()
+    transport = Mock(spec=asyncio.Transport)
+    made[0].connection_made(transport)
+
+    transport.abort.assert_called_once_with()
+    transport.write.assert_not_called()
 
 
 async def test_a_cancelled_connect_leaves_nothing():

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import collections
 import gc
 import math
 import time
@@ -127,3 +128,52 @@ def test_ended_loops_are_not_kept():
     gc.collect()
 
     assert first() is None
+
+
+class Failing(Member):
+    """Fail at everything that it is called for."""
+
+    def tick(self, now):
+        super().tick(now)
+        raise RuntimeError("tick")
+
+    def leave(self):
+        super().leave()
+        raise RuntimeError("leave")
+
+    def abort(self):
+        super().abort()
+        raise RuntimeError("abort")
+
+
+def test_members_that_fail_to_leave_do_not_keep_the_others_from_it():
+    told = []
+
+    async def main(members):
+        loop = asyncio.get_running_loop()
+        loop.set_exception_handler(lambda _, context: told.append(context["exception"]))
+        timers = timers_of(loop)
+        for member in members:
+            timers.add(member)
+
+    members = [kind() for kind in (Failing, Member) * 5]
+    asyncio.run(main(members))
+
+    assert [(True, True)] * 10 == [(m.left, m.aborted) for m in members]
+    assert {"leave": 5, "abort": 5} == collections.Counter(map(str, told))
+
+
+async def test_a_tick_that_fails_ends_its_member_and_no_other(timers):
+    told = []
+    loop = asyncio.get_running_loop()
+    loop.set_exception_handler(
+        lambda _, context: told.append(str(context["exception"]))
+    )
+    failing, other = Failing(), Member()
+    now = loop.time()
+    timers.arm(failing, now + 0.01)
+    timers.arm(other, now + 0.02)
+    await wait(other)
+
+    assert (1, True) == (len(failing.ticks), failing.aborted)
+    assert ["tick", "abort"] == told

@@ -34,6 +34,8 @@ _FEATURES: Final = ("OpenEnv-Features", "nonfinite, ignored, exception")
 # one at a time. The slack is for pongs; above it the peer only sends and never reads.
 _UNREAD_SLACK_BYTES: Final = 1 << 20
 _GOING_AWAY: Final = 1001
+_PATH_STATUSES: Final = frozenset({403, 404})  # upstream's server answers 403
+_PATH_HINT: Final = "; is /ws below the base URL?"
 _CLOSE_LIMIT_S: Final = 5.0  # as long as it may take a busy server to say goodbye
 
 
@@ -62,7 +64,7 @@ async def open_connection(
         await asyncio.sleep(0)
         connection.raise_refusal()
     except BaseException as exc:
-        connection.abort()
+        connection.give_up()
         failure = _connect_failure(exc, address)
         if failure is exc:
             raise
@@ -73,6 +75,7 @@ async def open_connection(
 def _connect_failure(exc: BaseException, address: Address) -> BaseException:
     if isinstance(exc, ConnectFailed):
         exc.url = exc.url or address.url
+        exc.reason += _PATH_HINT if exc.status in _PATH_STATUSES else ""
         return exc
     if isinstance(exc, TimeoutError) and not exc.args:
         return ConnectFailed("no connection within the connect timeout", address.url)
@@ -164,7 +167,7 @@ class Connection(asyncio.Protocol):
         """Say goodbye; a peer that does not answer is cut off some seconds later."""
         if self._transport is None or self._lost.done():
             return
-        if not self.is_open:
+        if not self.is_open or self._transport.is_closing():
             self.abort()
             return
         self._after(self._endpoint.close(code, self.loop.time()))
@@ -193,6 +196,15 @@ class Connection(asyncio.Protocol):
             self._transport.abort()
         elif not self.opened.done():
             self.opened.cancel()
+
+    def give_up(self) -> None:
+        """Cut off a connection that did not come about, and see to its end.
+
+        A transport whose making is cancelled may never say that it was lost (uvloop's
+        does not), or may come only after this.
+        """
+        self.abort()
+        self.connection_lost(None)
 
     @property
     def is_open(self) -> bool:
@@ -234,6 +246,9 @@ class Connection(asyncio.Protocol):
     @override
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast("asyncio.Transport", transport)
+        if self._lost.done():  # given up before it was made
+            self._transport.abort()
+            return
         self._timers.add(self)
         now = self.loop.time()
         self._write(self._endpoint.connect(self.opened, self._deadline, now))

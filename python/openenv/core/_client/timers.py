@@ -99,9 +99,18 @@ class LoopTimers:
             when, _, member = heapq.heappop(heap)
             if when == member.due:  # else a later or earlier entry stands for it
                 member.due = math.inf
-                self.arm(member, member.tick(now))
+                self.arm(member, self._ticked(member, now))
         if heap and heap[0][0] < self._armed:
             self._set_handle(heap[0][0])
+
+    def _ticked(self, member: Timed, now: float) -> float:
+        # One that fails must not keep the others from their time.
+        try:
+            return member.tick(now)
+        except Exception as exc:  # noqa: BLE001 - told to the loop's handler
+            _tell(self._loop, exc)
+            _abort(self._loop, member)
+            return math.inf
 
     async def _until_loop_ends(self) -> AsyncGenerator[None]:
         try:
@@ -110,17 +119,40 @@ class LoopTimers:
             if self._handle is not None:
                 self._handle.cancel()
             self._heap.clear()
-            await _close_all(list(self._members))
+            await _close_all(self._loop, list(self._members))
 
 
-async def _close_all(members: list[Timed]) -> None:
-    gone = [member.leave() for member in members]
-    if not gone:
-        return
-    await asyncio.wait(gone, timeout=_LEAVE_S)
+async def _close_all(loop: asyncio.AbstractEventLoop, members: list[Timed]) -> None:
+    gone = [left for member in members if (left := _leave(loop, member)) is not None]
+    if gone:
+        await asyncio.wait(gone, timeout=_LEAVE_S)
     for member in members:
+        _abort(loop, member)
+    if gone:
+        await asyncio.wait(gone, timeout=_LEAVE_S)
+
+
+def _leave(
+    loop: asyncio.AbstractEventLoop, member: Timed
+) -> asyncio.Future[None] | None:
+    try:
+        return member.leave()
+    except Exception as exc:  # noqa: BLE001 - told to the loop's handler
+        _tell(loop, exc)
+        return None
+
+
+def _abort(loop: asyncio.AbstractEventLoop, member: Timed) -> None:
+    try:
         member.abort()
-    await asyncio.wait(gone, timeout=_LEAVE_S)
+    except Exception as exc:  # noqa: BLE001 - told to the loop's handler
+        _tell(loop, exc)
+
+
+def _tell(loop: asyncio.AbstractEventLoop, exc: Exception) -> None:
+    loop.call_exception_handler(
+        {"message": "an OpenEnv connection failed on its own", "exception": exc}
+    )
 
 
 _timers: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, LoopTimers] = (
