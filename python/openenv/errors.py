@@ -200,7 +200,7 @@ class RequestTimeout(ClientError, TimeoutError):
 
     @override
     def __str__(self) -> str:
-        waited_s = round(self.timeout_s, 3)
+        waited_s = max(0.0, round(self.timeout_s, 3))  # a deadline may lie behind
         return f"{self.operation} was not answered within {waited_s:g} s"
 
 

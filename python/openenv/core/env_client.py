@@ -8,7 +8,7 @@ import asyncio
 import functools
 import warnings
 import weakref
-from typing import TYPE_CHECKING, Any, Final, Generic, Self, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, cast
 
 from typing_extensions import override
 
@@ -26,7 +26,14 @@ from openenv.core._client.home import Home
 from openenv.core._client.io_thread import run_in_background
 from openenv.core._client.link import Call, Link
 from openenv.core._client.provider import ClientProvider
-from openenv.core._client.settings import Settings, checked_headers, resolve_mode
+from openenv.core._client.settings import (
+    Settings,
+    checked_connect_timeout_s,
+    checked_headers,
+    checked_message_bytes,
+    checked_seconds,
+    resolve_mode,
+)
 from openenv.core._client.settings_face import SettingsFace
 from openenv.core._client.type_arguments import type_arguments
 from openenv.core.client_types import ActT, ObsT, StateT, StepResult
@@ -40,7 +47,6 @@ if TYPE_CHECKING:
 __all__ = ["EnvClient", "StateT", "StepResult", "convert_to_ws_url"]
 
 _ResultT = TypeVar("_ResultT")
-_BYTES_IN_MB: Final = 1024 * 1024
 
 
 class EnvClient(SettingsFace, Generic[ActT, ObsT, StateT]):
@@ -69,7 +75,7 @@ class EnvClient(SettingsFace, Generic[ActT, ObsT, StateT]):
     def __init__(  # noqa: PLR0913, PLR0917 - upstream's signature, order included
         self,
         base_url: str | None = None,
-        connect_timeout_s: float = 10.0,
+        connect_timeout_s: float | None = 10.0,
         message_timeout_s: float | None = 60.0,
         max_message_size_mb: float = 100.0,
         websocket_ping_interval_s: float | None = 20.0,
@@ -82,7 +88,8 @@ class EnvClient(SettingsFace, Generic[ActT, ObsT, StateT]):
 
         Args:
             base_url: The server, such as ``https://host/prefix`` or ``host:8000``.
-            connect_timeout_s: Seconds until the WebSocket must be open.
+            connect_timeout_s: Seconds until the WebSocket must be open; None waits
+                for ever.
             message_timeout_s: Seconds to wait for an answer; None waits for ever.
             max_message_size_mb: Largest message taken, in MiB.
             websocket_ping_interval_s: Idle seconds before a ping; None sends none.
@@ -95,6 +102,7 @@ class EnvClient(SettingsFace, Generic[ActT, ObsT, StateT]):
 
         Raises:
             ValueError: Neither URL nor provider, or a setting that cannot be.
+            TypeError: A time or size that is no number.
         """
         if base_url is None and provider is None:
             msg = "EnvClient requires either base_url or provider."
@@ -103,11 +111,19 @@ class EnvClient(SettingsFace, Generic[ActT, ObsT, StateT]):
         self._settings = Settings(
             base_url=None if base_url is None else base_url.strip().rstrip("/"),
             ws_url=None if base_url is None else with_ws_path(base_url),
-            connect_timeout_s=connect_timeout_s,
-            message_timeout_s=message_timeout_s,
-            max_message_bytes=int(max_message_size_mb * _BYTES_IN_MB),
-            ping_interval_s=websocket_ping_interval_s,
-            ping_timeout_s=websocket_ping_timeout_s,
+            connect_timeout_s=checked_connect_timeout_s(
+                "connect_timeout_s", connect_timeout_s
+            ),
+            message_timeout_s=checked_seconds("message_timeout_s", message_timeout_s),
+            max_message_bytes=checked_message_bytes(
+                "max_message_size_mb", max_message_size_mb
+            ),
+            ping_interval_s=checked_seconds(
+                "websocket_ping_interval_s", websocket_ping_interval_s
+            ),
+            ping_timeout_s=checked_seconds(
+                "websocket_ping_timeout_s", websocket_ping_timeout_s
+            ),
             headers=checked_headers(tuple((headers or {}).items())),
         )
         self._lifetime = (
@@ -151,6 +167,7 @@ class EnvClient(SettingsFace, Generic[ActT, ObsT, StateT]):
             timeout_s: Seconds for this call, instead of ``message_timeout_s``.
 
         Raises:
+            ValueError: ``timeout_s`` is negative or NaN.
             SessionLost: The session is gone; ``reset`` begins a new one.
             RequestTimeout: No answer in time; the session lives on, and the late
                 answer reaches nobody.
@@ -300,6 +317,7 @@ class EnvClient(SettingsFace, Generic[ActT, ObsT, StateT]):
         return self._result_call("reset", kwargs, None)
 
     def _step_call(self, action: ActT, timeout_s: float | None) -> Call:
+        timeout_s = checked_seconds("timeout_s", timeout_s)
         if _is_overridden(self, "_step_payload"):
             return self._result_call("step", self._step_payload(action), timeout_s)
         return self._result_call("step", payload_of(action), timeout_s)

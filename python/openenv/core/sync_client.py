@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import copy
 import functools
 import inspect
 from typing import TYPE_CHECKING, Any, Generic, Self
@@ -93,6 +94,13 @@ class SyncEnvClient(Generic[ActT, ObsT, StateT]):
     def __repr__(self) -> str:
         return f"{self._async!r}.sync()"
 
+    def __copy__(self) -> SyncEnvClient[ActT, ObsT, StateT]:
+        return copy.copy(self._async).sync()
+
+    @override
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _face_of, (self._async,)
+
     def __getattr__(self, name: str) -> Any:
         if name == "_async":  # not there yet: copied or made without __init__
             raise AttributeError(name)
@@ -110,6 +118,12 @@ class SyncEnvClient(Generic[ActT, ObsT, StateT]):
         self._async._home.refuse_own_loop()  # noqa: SLF001 - two faces of one client
         method = getattr(self._async, name)
         return run_in_background(_awaited(method, *args, **kwargs))
+
+
+def _face_of(
+    client: EnvClient[ActT, ObsT, StateT],
+) -> SyncEnvClient[ActT, ObsT, StateT]:
+    return client.sync()
 
 
 async def _awaited(method: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:

@@ -3,8 +3,12 @@ from __future__ import annotations
 import asyncio
 import copy
 import inspect
+import math
 import pickle
+import sys
+from fractions import Fraction
 
+import numpy as np
 import pytest
 
 from openenv.core.client_types import StepResult
@@ -92,6 +96,83 @@ def test_the_mode_is_one_of_two_and_fixed():
 def test_headers_cannot_break_out_of_their_line():
     with pytest.raises(ValueError, match="line break"):
         GenericEnvClient("h", headers={"X-Token": "a\r\nHost: evil"})
+
+
+HUGE = pytest.param(10**400, id="huge")
+SECONDS = [
+    "connect_timeout_s",
+    "message_timeout_s",
+    "websocket_ping_interval_s",
+    "websocket_ping_timeout_s",
+]
+
+
+@pytest.mark.parametrize("name", SECONDS)
+@pytest.mark.parametrize("value", [-1, -1e-9, math.nan, -math.inf, HUGE])
+def test_seconds_that_cannot_be_are_refused_by_name(name, value):
+    with pytest.raises(ValueError, match=rf"^{name} must be seconds >= 0 or None"):
+        GenericEnvClient("h", **{name: value})
+
+
+@pytest.mark.parametrize("name", SECONDS)
+@pytest.mark.parametrize("value", ["5", b"5", 1j, [1], object()])
+def test_what_is_no_number_of_seconds_is_refused_by_name(name, value):
+    with pytest.raises(TypeError, match=rf"^{name} must be seconds >= 0 or None"):
+        GenericEnvClient("h", **{name: value})
+
+
+@pytest.mark.parametrize("name", SECONDS)
+@pytest.mark.parametrize(
+    "value", [0, 1, 2.5, 1e300, math.inf, None, np.float32(1), Fraction(1, 2)]
+)
+def test_usual_seconds_are_taken(name, value):
+    GenericEnvClient("h", **{name: value})
+
+
+@pytest.mark.parametrize("value", [0, -1, 1e-12, math.nan, -math.inf, HUGE])
+def test_sizes_that_cannot_be_are_refused_by_name(value):
+    with pytest.raises(ValueError, match=r"^max_message_size_mb must be MiB > 0"):
+        GenericEnvClient("h", max_message_size_mb=value)
+
+
+@pytest.mark.parametrize("value", ["5", None])
+def test_what_is_no_size_is_refused_by_name(value):
+    with pytest.raises(TypeError, match=r"^max_message_size_mb must be MiB > 0"):
+        GenericEnvClient("h", max_message_size_mb=value)
+
+
+@pytest.mark.parametrize("value", [1e300, math.inf])
+def test_a_size_beyond_all_memory_is_no_limit(value):
+    client = GenericEnvClient("h", max_message_size_mb=value)
+
+    assert sys.maxsize == client._max_message_size
+
+
+@pytest.mark.parametrize("name", ["_connect_timeout", "_message_timeout"])
+def test_timeouts_set_later_are_checked_too(name):
+    with pytest.raises(ValueError, match=f"^{name} must be seconds"):
+        setattr(GenericEnvClient("h"), name, math.nan)
+
+
+def test_a_connect_timeout_of_none_is_no_limit():
+    assert math.inf == GenericEnvClient("h", connect_timeout_s=None)._connect_timeout
+
+
+@pytest.mark.parametrize(
+    ("value", "error"),
+    [
+        (-1, ValueError),
+        (math.nan, ValueError),
+        pytest.param(10**400, ValueError, id="huge"),
+        ("5", TypeError),
+    ],
+)
+def test_the_timeout_of_a_call_is_checked_before_anything_is_sent(value, error):
+    client = GenericEnvClient("http://127.0.0.1:9")
+    with pytest.raises(error, match=r"^timeout_s must be seconds >= 0 or None"):
+        client.step({}, timeout_s=value)
+    with pytest.raises(error, match=r"^timeout_s must be seconds >= 0 or None"):
+        asyncio.run(client.step_async({}, timeout_s=value))
 
 
 def test_a_generic_action_is_a_dict_of_keywords():

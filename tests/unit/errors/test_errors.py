@@ -188,6 +188,7 @@ def test_the_exception_name_is_taken_from_the_negotiated_extension():
             "connection closed with code 4000: no reason given",
         ),
         (errors.RequestTimeout("step", 0.5), "step was not answered within 0.5 s"),
+        (errors.RequestTimeout("step", -1e-9), "step was not answered within 0 s"),
         (
             errors.SessionLost("gone"),
             "the session is lost (gone); call reset() to begin a new one",

@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
+import math
 import os
+import sys
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, SupportsFloat, cast
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
 MODES: Final = ("simulation", "production")
 _MODE_VARIABLE: Final = "OPENENV_CLIENT_MODE"
+_BYTES_IN_MB: Final = 1024 * 1024
+_SECONDS: Final = "seconds >= 0 or None (no limit)"
+_MEBIBYTES: Final = "MiB > 0"
 _FORBIDDEN_IN_HEADERS: Final = frozenset("\r\n\0")
 
 
 @dataclass(slots=True, kw_only=True)
 class Settings:
-    """Hold one client's settings; times are in seconds, None means no limit.
+    """Hold one client's settings; times are in seconds.
 
+    None means no limit, and so does infinity.
     ``base_url`` and ``ws_url`` are None while a provider has yet to say them.
     """
 
@@ -51,6 +57,58 @@ def resolve_mode(mode: str | None) -> str:
         )
         raise ValueError(msg)
     return resolved
+
+
+def checked_seconds(name: str, value: object) -> float | None:
+    """Return a time in seconds, or None where that is given.
+
+    Args:
+        name: The argument, for the error.
+        value: Zero or more, infinity included, or None.
+
+    Raises:
+        TypeError: It is no number; the caller's fault.
+        ValueError: It is negative, NaN or beyond all floats; the caller's fault.
+    """
+    if value is None:
+        return None
+    seconds = _number(name, value, _SECONDS)
+    if not seconds >= 0:  # NaN is not
+        msg = f"{name} must be {_SECONDS}, not {seconds}"
+        raise ValueError(msg)
+    return seconds
+
+
+def checked_connect_timeout_s(name: str, value: object) -> float:
+    """Return a connect timeout in seconds, infinity for None; errors as above."""
+    seconds = checked_seconds(name, value)
+    return math.inf if seconds is None else seconds
+
+
+def checked_message_bytes(name: str, size_mb: object) -> int:
+    """Return a size given in MiB as bytes; what no memory can hold is no limit.
+
+    Raises:
+        TypeError: It is no number; the caller's fault.
+        ValueError: It is less than a byte, NaN or beyond all floats; likewise.
+    """
+    size_bytes = min(_number(name, size_mb, _MEBIBYTES) * _BYTES_IN_MB, sys.maxsize)
+    if not size_bytes >= 1:  # NaN is not
+        msg = f"{name} must be {_MEBIBYTES}, not {size_mb}"
+        raise ValueError(msg)
+    return int(size_bytes)
+
+
+def _number(name: str, value: object, what: str) -> float:
+    # Not float(value) alone, which reads text too.
+    if not hasattr(type(value), "__float__"):
+        msg = f"{name} must be {what}, not {type(value).__name__}"
+        raise TypeError(msg)
+    try:
+        return float(cast("SupportsFloat", value))
+    except OverflowError as exc:
+        msg = f"{name} must be {what}, not a number beyond all floats"
+        raise ValueError(msg) from exc
 
 
 def checked_headers(
