@@ -7,10 +7,12 @@ import threading
 
 import pytest
 from tests.integration.client.in_thread import scripted_in_thread
+from tests.integration.client.scripted import until
+from tests.support.processes import wait_until
 
 from openenv.core._client import io_thread
 from openenv.core.generic_client import GenericEnvClient
-from openenv.errors import SessionLost
+from openenv.errors import ConnectionClosed, SessionLost
 
 
 @pytest.fixture
@@ -92,6 +94,43 @@ def test_a_stopped_thread_leaves_nothing_running(server):
     assert own.loop.is_closed()
     assert not own._thread.is_alive()
     client.close()
+
+
+def test_a_call_handed_to_a_loop_that_ends_is_told_so(server):
+    own = io_thread.IoThread()
+    client = GenericEnvClient(server.url)
+    io_thread.run_on(own.loop, client.reset_async())
+
+    async def outlive():
+        step = asyncio.ensure_future(client.step_async({"sleep": 30}))
+        await until(lambda: any(m["type"] == "step" for m in server.received))
+        await asyncio.to_thread(own.stop)
+        with pytest.raises(ConnectionClosed, match="event loop"):
+            await step
+
+    asyncio.run(outlive())
+    client.close()
+
+
+def test_a_blocking_call_on_a_loop_that_ends_is_told_so(server):
+    own = io_thread.IoThread()
+    client = GenericEnvClient(server.url)
+    io_thread.run_on(own.loop, client.reset_async())
+    told = []
+
+    def step():
+        with pytest.raises(ConnectionClosed, match="event loop") as caught:
+            client.step({"sleep": 30})
+        told.append(caught.value)
+
+    thread = threading.Thread(target=step)
+    thread.start()
+    wait_until(lambda: any(m["type"] == "step" for m in server.received), 5)
+    own.stop()
+    thread.join(5)
+    client.close()
+
+    assert [1001] == [error.code for error in told]
 
 
 def test_without_uvloop_the_thread_runs_asyncio(monkeypatch, server):

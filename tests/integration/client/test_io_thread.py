@@ -69,6 +69,31 @@ def test_an_exit_in_the_middle_of_a_call_of_another_thread_does_not_hang(server)
     assert ("", 0) == (done.stderr, done.returncode)
 
 
+def test_a_call_that_the_exit_cuts_off_is_told_so_by_a_typed_error(server):
+    done = run(
+        server,
+        """
+        client = GenericEnvClient(url)
+        client.reset()
+        def think():
+            try:
+                client.step({"sleep": 30})
+            except BaseException as exc:
+                os.write(1, f"{type(exc).__name__}: {exc}".encode())
+        thread = threading.Thread(target=think, daemon=True)
+        thread.start()
+        time.sleep(0.2)
+        from openenv.core._client import io_thread
+        # Run before the interpreter stops its daemon threads for good.
+        io_thread._stop_at_exit()
+        thread.join(5)
+        """,
+    )
+
+    assert done.stdout.startswith("ConnectionClosed: "), done
+    assert "exiting" in done.stdout
+
+
 def test_a_call_from_an_exit_handler_is_refused_or_served_but_never_hangs(server):
     done = run(
         server,

@@ -12,11 +12,13 @@ shared by sync and async code and by threads.
 from __future__ import annotations
 
 import asyncio
+import concurrent.futures
 import os
 import threading
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from openenv.core._client.io_thread import io_loop, is_alive, keep_parents, run_on
+from openenv.errors import ConnectionClosed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
     from openenv.core._client.link import Call, Link
 
 _ResultT = TypeVar("_ResultT")
+_GOING_AWAY: Final = 1001
 _LOOP_ENDED: Final = "the event loop that its connection belonged to has ended"
 
 
@@ -70,8 +73,12 @@ class Home:
 
         Raises:
             RuntimeError: That is the loop which runs in this very thread.
+            ConnectionClosed: The loop ended under the call.
         """
-        return run_on(self._settle(None), method(*args))
+        try:
+            return run_on(self._settle(None), method(*args))
+        except concurrent.futures.CancelledError:
+            raise ConnectionClosed(_GOING_AWAY, _LOOP_ENDED) from None
 
     def refuse_own_loop(self) -> None:
         """Refuse to block the very loop that has to serve the call.
@@ -138,6 +145,11 @@ class Home:
         if loop is None:
             coroutine.close()
             raise RuntimeError(_LOOP_ENDED)
-        return await asyncio.wrap_future(
-            asyncio.run_coroutine_threadsafe(coroutine, loop)
-        )
+        future = asyncio.run_coroutine_threadsafe(coroutine, loop)
+        try:
+            return await asyncio.wrap_future(future)
+        except asyncio.CancelledError:
+            task = asyncio.current_task()
+            if future.cancelled() and (task is None or not task.cancelling()):
+                raise ConnectionClosed(_GOING_AWAY, _LOOP_ENDED) from None
+            raise  # the caller's own cancellation

@@ -10,10 +10,13 @@ from __future__ import annotations
 
 import asyncio
 import atexit
+import concurrent.futures
 import importlib.util
 import os
 import threading
 from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+from openenv.errors import ConnectionClosed
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine
@@ -22,6 +25,7 @@ _ResultT = TypeVar("_ResultT")
 
 THREAD_NAME: Final = "openenv-io"
 _EXIT_PATIENCE_S: Final = 2.0
+_GOING_AWAY: Final = 1001
 
 
 class IoThread:
@@ -90,6 +94,7 @@ def run_on(
 
     Raises:
         RuntimeError: Called on the loop itself, where blocking would never end.
+        ConnectionClosed: The interpreter's exit ended the loop under the call.
     """
     try:
         running = asyncio.get_running_loop()
@@ -104,6 +109,10 @@ def run_on(
     future = asyncio.run_coroutine_threadsafe(coroutine, loop)
     try:
         return future.result()
+    except concurrent.futures.CancelledError:
+        if _exiting.is_set():
+            raise ConnectionClosed(_GOING_AWAY, "the interpreter is exiting") from None
+        raise
     except BaseException:
         future.cancel()
         raise
