@@ -235,6 +235,18 @@ async def test_a_state_over_the_limit_is_an_error_too():
     assert "max_message_bytes=10000" in error["data"]["message"]
 
 
+async def test_text_that_is_no_utf8_is_one_line_in_the_log(caplog):
+    with serving(EchoEnvironment.variant()) as server:
+        async with server.session() as ws:
+            await ws.send(b"\xff", text=True)
+            with pytest.raises(ConnectionClosed):
+                await ws.recv()
+
+    [record] = [r for r in caplog.records if "UTF-8" in r.getMessage()]
+    assert 1007 == close_code(ws)
+    assert record.exc_info is None
+
+
 # -- HTTP ------------------------------------------------------------------------
 
 
