@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import socket
 import sys
 from typing import TYPE_CHECKING, Any, Final
@@ -75,6 +76,7 @@ class Server:
         self.host = host
         self.port: int = self.socket.getsockname()[1]
         self._on_ready = on_ready
+        logging.getLogger("uvicorn.error").addFilter(_tell_bad_text_in_a_line)
         config = uvicorn.Config(
             app, log_level=log_level, **_settings(max_message_bytes)
         )
@@ -158,6 +160,13 @@ def _tell_limit(app: ASGIApp, max_message_bytes: int) -> None:
     server = getattr(getattr(app, "state", None), "openenv_server", None)
     if server is not None:
         server.max_message_bytes = max_message_bytes
+
+
+def _tell_bad_text_in_a_line(record: logging.LogRecord) -> bool:
+    """Drop the traceback of a message that is not UTF-8: no fault of the server's."""
+    if record.exc_info and isinstance(record.exc_info[1], UnicodeDecodeError):
+        record.exc_info = None
+    return True
 
 
 def _settings(max_message_bytes: int) -> Mapping[str, Any]:
