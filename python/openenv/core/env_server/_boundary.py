@@ -9,7 +9,8 @@ passes through.
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+from weakref import WeakSet
 
 from openenv.errors import EnvironmentFault
 
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
 
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
+
+_cancelled: WeakSet[asyncio.Task[Any]] = WeakSet()  # on the environment loop only
 
 
 def call(function: Callable[_P, _T], *args: _P.args, **kwargs: _P.kwargs) -> _T:
@@ -39,19 +42,22 @@ async def call_async(
 
     Raises:
         EnvironmentFault: it raised; the environment's fault.
-        asyncio.CancelledError: the task was cancelled from outside.
+        asyncio.CancelledError: the task was cancelled by `cancel`.
     """
     try:
         return await function(*args, **kwargs)
-    except GeneratorExit:
-        raise
     except asyncio.CancelledError as error:
-        task = asyncio.current_task()
-        if task is None or task.cancelling():
+        if asyncio.current_task() in _cancelled:
             raise
         raise fault(error) from error
     except BaseException as error:
         raise fault(error) from error
+
+
+def cancel(task: asyncio.Task[Any]) -> None:
+    """Cancel a task; by this `call_async` tells our cancellation from the author's."""
+    _cancelled.add(task)
+    task.cancel()
 
 
 def fault(error: BaseException) -> EnvironmentFault:
@@ -64,5 +70,5 @@ def _text(error: BaseException) -> str:
     """Return the exception's text, empty when even that fails."""
     try:
         return str(error)
-    except Exception:  # noqa: BLE001 - a foreign __str__ may raise anything
+    except BaseException:  # noqa: BLE001 - a foreign __str__ may raise anything
         return ""

@@ -9,11 +9,13 @@ one wake-up a batch.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import threading
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
+from openenv.core.env_server import _boundary
 from openenv.core.env_server._executor import Pool
 from openenv.core.env_server._mailbox import Mailbox
 
@@ -22,6 +24,8 @@ if TYPE_CHECKING:
 
 
 HELPER_THREADS = 32  # for `reset` of environments whose `step` alone is async
+
+_CANCELLED = "the environment's work was cancelled"
 
 _log = logging.getLogger(__name__)
 
@@ -43,6 +47,7 @@ class Errand:
     def begin(self, loop: asyncio.AbstractEventLoop) -> None:
         """Start the coroutine; called on the environment loop."""
         self._task = loop.create_task(self._run())
+        self._task.add_done_callback(self._ended)
 
     async def stop(self, timeout_s: float) -> bool:
         """Cancel the coroutine and wait until it has ended.
@@ -54,7 +59,7 @@ class Errand:
         """
         if self._task is None or self._task.done():
             return True
-        self._task.cancel()
+        _boundary.cancel(self._task)
         done, _ = await asyncio.wait({self._task}, timeout=timeout_s)
         return bool(done)
 
@@ -64,13 +69,17 @@ class Errand:
         try:
             value = await self.function()
         except asyncio.CancelledError:
-            error = RuntimeError("the environment's work was cancelled")
-        except GeneratorExit:
-            raise  # the loop is gone
+            error = RuntimeError(_CANCELLED)
         except BaseException as raised:  # noqa: BLE001 - it is the future's to carry
             error = raised
         self.finished = True
         self._mailbox.post(self.future, value, error)
+
+    def _ended(self, _task: asyncio.Task[None]) -> None:
+        """Answer for a task that was cancelled before it began."""
+        if not self.finished:
+            self.finished = True
+            self._mailbox.post(self.future, None, RuntimeError(_CANCELLED))
 
 
 class EnvironmentLoop:
@@ -115,7 +124,8 @@ class EnvironmentLoop:
         if helpers is not None:
             helpers.close()
         if loop is not None:
-            loop.call_soon_threadsafe(loop.stop)
+            with contextlib.suppress(RuntimeError):  # it has just ended by itself
+                loop.call_soon_threadsafe(loop.stop)
 
     def _call(self, function: Callable[[asyncio.AbstractEventLoop], None]) -> None:
         self._calls.append(function)
@@ -136,12 +146,31 @@ class EnvironmentLoop:
             if self._loop is None:
                 self._loop = new_event_loop()
                 threading.Thread(
-                    target=_run_forever,
+                    target=self._run,
                     args=(self._loop,),
                     name="openenv-env-loop",
                     daemon=True,
                 ).start()
             return self._loop
+
+    def _run(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Run the loop until `close`, whoever else ends it; the thread's main."""
+        asyncio.set_event_loop(loop)
+        while self._loop is loop:
+            _turn(loop)
+            if self._loop is loop:
+                _log.error("an environment's task tried to end the environment loop")
+        for task in asyncio.all_tasks(loop):
+            _boundary.cancel(task)
+        loop.call_soon(loop.stop)
+        _turn(loop)
+        loop.close()
+
+
+def _turn(loop: asyncio.AbstractEventLoop) -> None:
+    """Run the loop until somebody ends it."""
+    with contextlib.suppress(BaseException):  # a task of user code raised SystemExit
+        loop.run_forever()
 
 
 def new_event_loop() -> asyncio.AbstractEventLoop:
@@ -151,23 +180,3 @@ def new_event_loop() -> asyncio.AbstractEventLoop:
     except ImportError:
         return asyncio.new_event_loop()
     return uvloop.new_event_loop()
-
-
-def _run_forever(loop: asyncio.AbstractEventLoop) -> None:
-    """Run the loop until `EnvironmentLoop.close` stops it; the thread's main."""
-    asyncio.set_event_loop(loop)
-    while not _stopped(loop):
-        _log.error("an environment's task tried to end the environment loop")
-    for task in asyncio.all_tasks(loop):
-        task.cancel()
-    loop.run_until_complete(asyncio.sleep(0))
-    loop.close()
-
-
-def _stopped(loop: asyncio.AbstractEventLoop) -> bool:
-    """Run the loop; True if it was stopped, False if a task broke out of it."""
-    try:
-        loop.run_forever()
-    except BaseException:  # noqa: BLE001 - a task of user code raised SystemExit
-        return False
-    return True
