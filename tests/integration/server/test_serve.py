@@ -10,10 +10,13 @@ import socket
 import subprocess
 import sys
 import textwrap
+import time
 import urllib.request
 
 import pytest
 from tests.support.processes import interruptible
+from websockets.exceptions import ConnectionClosed
+from websockets.sync.client import connect
 
 from openenv.core.env_server._serve import _bind, raise_file_limit
 
@@ -35,6 +38,12 @@ SERVER = """
         port=0,
         on_ready=lambda host, port: print(port, flush=True),
     )
+"""
+
+HANGING_STEP = """def step(self, action, **kwargs):
+            print("in step", flush=True)
+            import time
+            time.sleep(60)
 """
 
 
@@ -69,6 +78,34 @@ def test_serve_tells_its_port_prints_nothing_and_stops_on_a_signal(number):
     assert "" == stdout
     assert "" == stderr
     assert process.returncode == (0 if number == signal.SIGINT else -number)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no SIGINT to a child on Windows")
+def test_a_second_sigint_ends_a_server_that_waits_for_a_step():
+    hanging = SERVER.replace("def step(self, action, **kwargs):\n", HANGING_STEP)
+    command = [sys.executable, "-c", textwrap.dedent(hanging)]
+    process = subprocess.Popen(
+        interruptible(command),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    port = int(process.stdout.readline())
+    with connect(f"ws://127.0.0.1:{port}/ws", proxy=None) as websocket:
+        websocket.send('{"type":"step","data":{}}')
+
+        assert "in step\n" == process.stdout.readline()
+
+        os.kill(process.pid, signal.SIGINT)
+        with pytest.raises(ConnectionClosed):
+            websocket.recv(timeout=10)
+    start = time.monotonic()
+    os.kill(process.pid, signal.SIGINT)
+    process.communicate(timeout=20)
+    took_s = time.monotonic() - start
+
+    assert took_s < 5  # the deadline is at 10 s
+    assert 0 == process.returncode
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="options are inherited on Linux")

@@ -14,6 +14,7 @@ from tests.integration.server.hosting import (
     RESET,
     STATE,
     AsyncEchoEnvironment,
+    Echo,
     EchoEnvironment,
     EchoState,
     ask,
@@ -22,6 +23,8 @@ from tests.integration.server.hosting import (
     step,
     until,
 )
+
+from openenv.core.env_server import _runtime
 
 
 async def health_times(server, count=8):
@@ -192,6 +195,60 @@ async def test_a_blocking_reset_beside_an_async_step_runs_on_a_helper_thread():
 
     assert "not delayed" == answer["data"]["observation"]["text"]
     assert "observation" == reset_answer["type"]
+
+
+async def test_an_environment_that_stops_the_loop_harms_no_session():
+    async def step_async(self, action, **_kwargs):
+        if action.text == "stop":
+            asyncio.get_running_loop().stop()
+            await asyncio.sleep(0.01)
+        return self.answer(action)
+
+    environment = AsyncEchoEnvironment.variant(step_async=step_async)
+    with serving(environment, max_concurrent_envs=2) as server:
+        for _ in range(3):
+            async with server.session() as other, server.session() as culprit:
+                await ask(other, RESET)
+                answers = [
+                    await asyncio.wait_for(ask(ws, step(text=text)), 5)
+                    for ws, text in ((culprit, "stop"), (other, "go"), (culprit, "on"))
+                ]
+            await until(lambda: server.server.active_sessions == 0)
+
+            assert ["stop", "go", "on"] == [
+                answer["data"]["observation"]["text"] for answer in answers
+            ]
+
+
+@pytest.mark.parametrize("single", [True, False])
+async def test_http_is_refused_with_503_while_hung_requests_hold_all_threads(
+    monkeypatch, single
+):
+    monkeypatch.setattr(_runtime, "ONE_SHOT_THREADS", 1)
+    monkeypatch.setattr(_runtime, "ONE_SHOT_WAIT_S", 0.1)
+    entered, leave = threading.Event(), threading.Event()
+
+    def hang(_self, action):
+        entered.set()
+        assert leave.wait(20)
+        return Echo(text=action.text)
+
+    environment = EchoEnvironment.variant(
+        answer=hang, REQUIRES_SINGLE_THREAD_EXECUTOR=single
+    )
+    with serving(environment) as server:
+        async with httpx.AsyncClient(base_url=server.url) as client:
+            hung = asyncio.create_task(client.post("/step", json={"action": {}}))
+            await until(entered.is_set)
+            refused = [await client.post("/reset"), await client.get("/state")]
+            leave.set()
+            answers = [await hung, await client.post("/reset")]
+        await until(lambda: environment.count("close") == 2)
+
+    assert [503, 503] == [response.status_code for response in refused]
+    assert {"CAPACITY_REACHED"} == {r.json()["detail"]["code"] for r in refused}
+    assert [200, 200] == [response.status_code for response in answers]
+    assert 2 == environment.count("init")
 
 
 async def test_stopping_the_server_ends_its_threads():

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import threading
 import time
 
 import pytest
 from tests.integration.server.hosting import (
+    CLOSE,
     RESET,
     STATE,
     AsyncEchoEnvironment,
@@ -22,7 +24,7 @@ from tests.integration.server.hosting import (
 )
 from websockets.exceptions import ConnectionClosed
 
-from openenv.core.env_server import ConcurrencyConfig
+from openenv.core.env_server import ConcurrencyConfig, _serve, _sessions
 
 
 class Gate:
@@ -174,6 +176,88 @@ async def test_a_client_that_vanishes_while_its_environment_is_built_leaves_noth
     assert 1 == environment.count("init")
 
 
+async def close_asynchronously(self):
+    await asyncio.sleep(0.01)
+    self._note("close")
+
+
+@pytest.mark.parametrize("base", [EchoEnvironment, AsyncEchoEnvironment])
+@pytest.mark.parametrize("vanishes", ["while it is built", "later"])
+async def test_an_async_close_is_awaited_once_on_the_environment_loop(base, vanishes):
+    entered, leave = threading.Event(), threading.Event()
+
+    def construct(self):
+        entered.set()
+        assert leave.wait(20)
+        EchoEnvironment.__init__(self)
+
+    def name_of_thread(self, what):
+        type(self).events.append((what, threading.current_thread().name))
+
+    environment = base.variant(
+        __init__=construct, close=close_asynchronously, _note=name_of_thread
+    )
+    with serving(environment) as server:
+        async with server.session() as ws:
+            await until(entered.is_set)
+            if vanishes == "later":
+                leave.set()
+                await ask(ws, RESET)
+            ws.transport.abort()
+        await until(lambda: server.server.active_sessions == 0)
+        leave.set()
+        await until(lambda: environment.count("close") == 1)
+        await until(lambda: server.server.abandoned_sessions == 0)
+
+    assert ("close", "openenv-env-loop") == environment.events[-1]
+    assert 1 == environment.count("close")
+
+
+async def test_the_async_close_of_a_probed_environment_is_awaited():
+    environment = EchoEnvironment.variant(close=close_asynchronously)
+    with serving(lambda: environment(), max_concurrent_envs=2):  # noqa: PLW0108 - a function is probed
+        closed = environment.count("close")
+
+    assert 1 == closed
+
+
+@pytest.mark.parametrize("base", [EchoEnvironment, AsyncEchoEnvironment])
+async def test_closes_that_hang_cost_no_thread_and_count_as_abandoned(
+    base, monkeypatch, caplog
+):
+    monkeypatch.setattr(_sessions, "CLOSE_TIMEOUT_S", 0.5)
+    leave = threading.Event()
+
+    def close(_self):
+        assert leave.wait(20)
+
+    async def close_async(_self):
+        await until(leave.is_set, 20)
+
+    hangs = close if base is EchoEnvironment else close_async
+    limits = ConcurrencyConfig(max_concurrent_envs=2, max_abandoned_sessions=3)
+    options = {"max_concurrent_envs": None, "concurrency_config": limits}
+    with serving(base.variant(close=hangs), **options) as server:
+        for _ in range(4):
+            async with server.session() as ws:
+                answer = await asyncio.wait_for(ask(ws, RESET), 5)
+                await ws.send(CLOSE)
+
+            assert "observation" == answer["type"]
+
+        await until(lambda: server.server.abandoned_sessions == 4)
+        async with server.session() as ws:
+            refused = json.loads(await ws.recv())
+        leave.set()
+        await until(lambda: server.server.abandoned_sessions == 0)
+        async with server.session() as ws:
+            answer = await ask(ws, RESET)
+
+    assert "CAPACITY_REACHED" == refused["data"]["code"]
+    assert "observation" == answer["type"]
+    assert 4 == caplog.text.count("has not returned within")
+
+
 @pytest.mark.parametrize("base", [EchoEnvironment, AsyncEchoEnvironment])
 async def test_close_is_called_once_on_the_sessions_own_thread(base):
     environment = base.variant()
@@ -202,6 +286,55 @@ async def test_stopping_the_server_closes_the_environments_of_open_sessions(base
 
     assert 1 == closed
     assert 1012 == close_code(ws)  # service restart
+
+
+@pytest.mark.parametrize("concurrent", [True, False])
+async def test_stopping_the_server_waits_for_running_steps_and_closes_once(concurrent):
+    environment = EchoEnvironment.variant(SUPPORTS_CONCURRENT_SESSIONS=concurrent)
+    count = 5 if concurrent else 1
+    with serving(environment, max_concurrent_envs=count) as server:
+        sessions = [server.session() for _ in range(count)]
+        sockets = [await session.__aenter__() for session in sessions]
+        for ws in sockets:
+            await ws.send(step(sleep_s=1))
+        await until(lambda: environment.count("step") == count)
+    closed = environment.count("close")
+    for session, ws in zip(sessions, sockets, strict=True):
+        with pytest.raises(ConnectionClosed):
+            await ws.recv()
+        await session.__aexit__(None, None, None)
+
+        assert 1012 == close_code(ws)
+
+    assert count == closed
+
+
+@pytest.mark.parametrize("hangs", ["step", "close"])
+async def test_a_hung_environment_holds_the_stop_until_the_deadline_only(
+    hangs, monkeypatch
+):
+    monkeypatch.setattr(_serve, "STOP_TIMEOUT_S", 1.0)
+    leave = threading.Event()
+
+    def hang(_self, *_action):
+        assert leave.wait(20)
+        return Echo()
+
+    members = {"step": {"answer": hang}, "close": {"close": hang}}[hangs]
+    environment = EchoEnvironment.variant(**members)
+    with serving(environment) as server:
+        session = server.session()
+        ws = await session.__aenter__()
+        await ws.send(step())
+        await until(lambda: environment.count("step") == 1)
+        start = time.monotonic()
+    took_s = time.monotonic() - start
+    leave.set()
+    with contextlib.suppress(ConnectionClosed):
+        await ws.recv()
+    await session.__aexit__(None, None, None)
+
+    assert 0.9 < took_s < 3
 
 
 async def test_a_close_that_raises_or_exits_frees_the_slot(caplog):

@@ -11,8 +11,10 @@ from contextlib import contextmanager
 import pytest
 
 from openenv.core.env_server import _executor
+from openenv.core.env_server._environment_loop import EnvironmentLoop
 from openenv.core.env_server._executor import Pool
 from openenv.core.env_server._mailbox import Mailbox
+from openenv.core.env_server._runner import Runner
 from openenv.errors import EnvironmentFault
 
 
@@ -318,3 +320,24 @@ async def test_a_result_for_a_closed_loop_is_dropped():
     Mailbox(closed).post(future, 1)
 
     assert not future.done()
+
+
+@pytest.mark.usefixtures("calm")
+async def test_a_request_answered_on_another_thread_does_not_count_as_running():
+    blocks, entered, leave = blocker()
+    with pool(base_threads=1, max_threads=2) as made:
+
+        def runner():
+            return Runner(object, made, EnvironmentLoop(), made.mailbox)
+
+        stuck, moved = runner(), runner()
+        await stuck.build()
+        await moved.build()
+        waits = stuck.start(lambda _: blocks(), None)
+        await until(entered.is_set)
+        await moved.start(lambda _: None, None)
+        running = stuck.withdraw(), moved.withdraw()
+        leave.set()
+        await waits
+
+    assert (True, False) == running

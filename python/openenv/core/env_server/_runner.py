@@ -5,26 +5,33 @@ time; `close` runs ``env.close()`` exactly once, behind whatever still runs ther
 They are used from the I/O loop and touch the environment nowhere else.
 """
 
+# ruff: noqa: ANN401 - the authors' values may be of any type
+
 from __future__ import annotations
 
+import asyncio
 import inspect
 import logging
+import threading
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from openenv.core.env_server import _boundary
 from openenv.core.env_server._hosted import Hosted
-from openenv.errors import EnvironmentFactoryError, EnvironmentFault
+from openenv.errors import (
+    EnvironmentFactoryError,
+    EnvironmentFault,
+    SessionCapacityError,
+)
 
 if TYPE_CHECKING:
-    import asyncio
-    from collections.abc import Callable, Coroutine
+    from collections.abc import Awaitable, Callable, Coroutine
 
     from openenv.core.env_server._environment_loop import EnvironmentLoop, Errand
     from openenv.core.env_server._executor import Job, Lane, Pool
     from openenv.core.env_server._mailbox import Mailbox
 
-CLOSE_TIMEOUT_S = 30.0  # then nobody waits for an env.close() any more
+CLOSE_TIMEOUT_S = 10.0  # then an env.close() hangs: nobody waits for it any more
 CANCEL_S = 10.0  # time a cancelled coroutine has to end before its env.close()
 
 _log = logging.getLogger(__name__)
@@ -55,16 +62,25 @@ class Runner:
         self._mailbox = mailbox
         self._job: Job | None = None
         self._errand: Errand | None = None
-        self._abandoned = False
+        self._spare = False
 
-    async def build(self) -> Hosted:
+    async def build(self, begin_s: float | None = None) -> Hosted:
         """Construct the environment, on a pool thread whatever it is.
+
+        Args:
+            begin_s: how long to wait for a thread.
 
         Raises:
             EnvironmentFactoryError: the factory raised; ``__cause__`` tells what.
+            SessionCapacityError: no thread was free in time; nothing is built.
         """
-        self._job = self._lane.submit(self._build)
-        hosted: Hosted = await self._job.future
+        job = self._job = self._lane.submit(self._build)
+        if begin_s is not None:
+            await asyncio.wait({job.future}, timeout=begin_s)
+            if job.claim():
+                self._job = None
+                raise _no_thread(self._pool.max_threads)
+        hosted: Hosted = await job.future
         if hosted.is_async:
             self._lane.release()
         return hosted
@@ -102,33 +118,42 @@ class Runner:
         if self._errand is not None:
             return not self._errand.finished
         job = self._job
-        return job is not None and not job.finished and not job.claim()
+        if job is None or job.finished or _answered(job):
+            return False
+        return not job.claim()
 
-    def close(self, *, abandoned: bool = False) -> asyncio.Future[None]:
+    def close(self, *, spare: bool = False) -> asyncio.Future[None]:
         """Cancel what is under way, then close the environment.
 
         Call once, after `withdraw`.  A step that runs on a thread cannot be
         stopped: closing waits for it.
 
         Args:
-            abandoned: whether new sessions may come while this one still runs, so
+            spare: whether new sessions may come while this one still runs, so
                 that its thread must not count against theirs until `release`.
 
         Returns:
             Resolved when ``env.close()`` has returned or raised.
         """
-        self._abandoned = abandoned
-        self._pool.abandoned_lanes += abandoned
-        if self.hosted is not None and self.hosted.is_async:
-            return self._environment_loop.submit(
-                self._close_async, self._mailbox
-            ).future
-        return self._lane.submit(self._close).future
+        self._spare = spare
+        self._pool.abandoned_lanes += spare
+        return asyncio.get_running_loop().create_task(self._closing())
 
     def release(self) -> None:
         """Give the thread up; once, after `close`."""
-        self._pool.abandoned_lanes -= self._abandoned
+        self._pool.abandoned_lanes -= self._spare
         self._lane.release()
+
+    async def _closing(self) -> None:
+        """Close where the environment runs; what has to be awaited, on the loop."""
+        if self._job is None:
+            return  # never built
+        if self.hosted is None or not self.hosted.is_async:
+            rest = await self._lane.submit(self._close).future
+        else:
+            rest = self._close_async
+        if rest is not None:
+            await self._environment_loop.submit(rest, self._mailbox).future
 
     def _built(self) -> Hosted:
         if self.hosted is None:
@@ -147,19 +172,21 @@ class Runner:
             raise EnvironmentFactoryError(factory_name(self._factory)) from fault
         return self.hosted
 
-    def _close(self) -> None:
-        if self.hosted is not None:
-            _close_quietly(self.hosted)
+    def _close(self) -> Callable[[], Coroutine[Any, Any, None]] | None:
+        """Close; return what is left to be done on the environment loop."""
+        if self.hosted is None:
+            return None
+        if self.hosted.is_async:  # its client vanished while it was constructed
+            return self._close_async
+        result = _close_quietly(self.hosted.environment)
+        return partial(_await_close, result) if inspect.isawaitable(result) else None
 
     async def _close_async(self) -> None:
         if self._errand is not None and not await self._errand.stop(CANCEL_S):
             _log.warning("a cancelled step did not end within %g s", CANCEL_S)
-        result = _close_quietly(self._built())
+        result = _close_quietly(self._built().environment)
         if inspect.isawaitable(result):
-            try:
-                await _boundary.call_async(lambda: result)
-            except EnvironmentFault as fault:
-                _log_close(fault)
+            await _await_close(result)
 
 
 def factory_name(factory: Callable[[], Any]) -> str:
@@ -167,9 +194,29 @@ def factory_name(factory: Callable[[], Any]) -> str:
     return str(getattr(factory, "__name__", factory))
 
 
-def _close_quietly(hosted: Hosted) -> object:
+def _no_thread(threads: int) -> SessionCapacityError:
+    message = f"Server at capacity: running requests hold all {threads} threads."
+    return SessionCapacityError(threads, threads, message)
+
+
+def close_unserved(environment: Any) -> None:
+    """Close an environment that was made without a server; returns when done."""
+    result = _close_quietly(environment)
+    if inspect.isawaitable(result):  # the caller's thread may run a loop
+        closing = _await_close(result)
+        thread = threading.Thread(target=asyncio.run, args=(closing,), daemon=True)
+        thread.start()
+        thread.join()
+
+
+def _answered(job: Job) -> bool:
+    """Tell whether the job has ended, also on another thread it was moved to."""
+    return job.future.done() and not job.future.cancelled()
+
+
+def _close_quietly(environment: Any) -> object:
     """Call ``env.close()``; what it raises is logged."""
-    close = getattr(hosted.environment, "close", None)
+    close = getattr(environment, "close", None)
     if close is None:
         return None
     try:
@@ -177,6 +224,13 @@ def _close_quietly(hosted: Hosted) -> object:
     except EnvironmentFault as fault:
         _log_close(fault)
         return None
+
+
+async def _await_close(result: Awaitable[object]) -> None:
+    try:
+        await _boundary.call_async(lambda: result)
+    except EnvironmentFault as fault:
+        _log_close(fault)
 
 
 def _log_close(fault: EnvironmentFault) -> None:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from openenv.core.env_server._hosted import Hosted
 
 ONE_SHOT_THREADS = 32  # for HTTP requests without a session (upstream's pool)
+ONE_SHOT_WAIT_S = 4.0  # for one of them; HTTP clients give up soon (httpx: 5 s)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,10 +84,11 @@ class Runtime:
 
         Raises:
             EnvironmentFactoryError: the factory raised.
+            SessionCapacityError: hung requests hold all threads.
         """
         runner = self._runner(self._one_shots)
         try:
-            await runner.build()
+            await runner.build(ONE_SHOT_WAIT_S)
             return await runner.start(function, coroutine)
         finally:
             closed = runner.close()

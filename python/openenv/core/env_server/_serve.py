@@ -4,10 +4,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import logging
 import socket
 import sys
+import time
 from typing import TYPE_CHECKING, Any, Final
 
 from typing_extensions import override
@@ -18,6 +20,8 @@ require_core("uvicorn")
 
 import uvicorn
 from uvicorn.config import WS_PROTOCOLS
+
+from openenv.core.env_server._sessions import STOP_TIMEOUT_S
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -34,8 +38,8 @@ PING_TIMEOUT_S: Final = 600.0  # a client whose loop is busy for minutes lives
 # are sent (HTTP) and where the system has no such timeout.
 USER_TIMEOUT_S: Final = int(PING_TIMEOUT_S)
 KEEPALIVE_S: Final = 60  # half of it idle, then three probes
+FORCE_CHECK_S: Final = 0.1  # a second SIGINT ends the process at once
 BACKLOG: Final = 4096  # a thousand clients connect at once
-STOP_TIMEOUT_S: Final = 10  # for sessions to end when the server is stopped
 
 
 class Server:
@@ -72,7 +76,7 @@ class Server:
         on_ready: Callable[[str, int], None] | None = None,
     ) -> None:
         self.socket = _bind(host, port)
-        _tell_limit(app, max_message_bytes)
+        _tell(app, "max_message_bytes", max_message_bytes)
         self.host = host
         self.port: int = self.socket.getsockname()[1]
         self._on_ready = on_ready
@@ -154,12 +158,22 @@ class _Uvicorn(uvicorn.Server):
         if self.started:
             self._ready()
 
+    @override
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        # uvicorn waits for its connections, then the app for what still runs.
+        _tell(self.config.app, "stop_by_s", time.monotonic() + STOP_TIMEOUT_S)
+        stopping = asyncio.ensure_future(super().shutdown(sockets))
+        while not stopping.done() and not self.force_exit:
+            await asyncio.wait({stopping}, timeout=FORCE_CHECK_S)
+        if stopping.done():
+            stopping.result()
 
-def _tell_limit(app: ASGIApp, max_message_bytes: int) -> None:
-    """Let an app of `create_app` tell peers the limit it cannot know itself."""
+
+def _tell(app: object, name: str, value: float) -> None:
+    """Let an app of `create_app` know what it cannot know itself."""
     server = getattr(getattr(app, "state", None), "openenv_server", None)
     if server is not None:
-        server.max_message_bytes = max_message_bytes
+        setattr(server, name, value)
 
 
 def _tell_bad_text_in_a_line(record: logging.LogRecord) -> bool:
@@ -180,7 +194,7 @@ def _settings(max_message_bytes: int) -> Mapping[str, Any]:
         "ws_ping_timeout": PING_TIMEOUT_S,
         "ws_per_message_deflate": False,  # costs more than it saves on one machine
         "backlog": BACKLOG,
-        "timeout_graceful_shutdown": STOP_TIMEOUT_S,
+        "timeout_graceful_shutdown": int(STOP_TIMEOUT_S),
         "access_log": False,
         "log_config": None,
     }

@@ -7,10 +7,10 @@ A session's life::
                   +-- factory raised       +-- idle longer than session_timeout
 
 Where the class allows concurrent sessions, `end` frees the slot at once; a step that
-still runs on its thread makes the session *abandoned* until ``env.close()`` has
-returned, and too many abandoned ones refuse new sessions.  Where it does not, two
-instances must never live at a time: the slot is freed when ``env.close()`` has
-returned.
+still runs on its thread, or an ``env.close()`` that hangs, makes the session
+*abandoned* until ``env.close()`` has returned, and too many abandoned ones refuse new
+sessions.  Where it does not, two instances must never live at a time: the slot is
+freed when ``env.close()`` has returned.
 
 Everything is called on the I/O loop; counts may be read from any thread.
 """
@@ -20,6 +20,7 @@ Everything is called on the I/O loop; counts may be read from any thread.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import time
 from typing import TYPE_CHECKING, Any
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
 
     from openenv.core.env_server._hosted import Hosted
 
+STOP_TIMEOUT_S = 10.0  # for environments to end when the server is stopped
 SLOT_GRACE_S = 2.0  # for env.close() of a client that reconnects at once
 
 _log = logging.getLogger(__name__)
@@ -49,6 +51,7 @@ class Session:
     Attributes:
         busy: whether a request is served.
         outlived: whether a request still ran when the session was ended.
+        abandoned: whether it has ended and counts as abandoned.
     """
 
     def __init__(self, runner: Runner, timeout_s: float | None) -> None:
@@ -58,6 +61,7 @@ class Session:
         self.step_count = 0
         self.busy = False
         self.outlived = False
+        self.abandoned = False
         self._timeout_s = timeout_s
         self._active_s = time.monotonic()
         self._timer: asyncio.TimerHandle | None = None
@@ -133,6 +137,7 @@ class Sessions:
         self._open: dict[str, Session] = {}
         self._slots = 0
         self._freeing: set[asyncio.Future[None]] = set()
+        self._closing: set[asyncio.Future[None]] = set()
         self._endings: set[asyncio.Task[None]] = set()
         limit = config.max_abandoned_sessions
         default = max(1, config.max_concurrent_envs // 4)
@@ -183,28 +188,68 @@ class Sessions:
         session.unwatch()
         del self._open[session.id]
         session.outlived = session.runner.withdraw()
-        abandoned = self._concurrent and session.outlived
-        closed = session.runner.close(abandoned=abandoned)
+        closed = session.runner.close(spare=self._concurrent)
+        self._closing.add(closed)
         if self._concurrent:
             self._slots -= 1
+            if session.outlived:
+                self._abandon(session)
+                _log.info("session %s was abandoned during a request", session.id)
         elif not session.outlived:
             self._freeing.add(closed)
             closed.add_done_callback(self._freeing.discard)
-        if abandoned:
-            self.abandoned += 1
-            _log.info("session %s was abandoned during a request", session.id)
-        closed.add_done_callback(lambda _: self._ended(session, abandoned=abandoned))
-        task = asyncio.get_running_loop().create_task(_wait(session, closed))
+        closed.add_done_callback(lambda closed: self._ended(session, closed))
+        task = asyncio.get_running_loop().create_task(self._wait(session, closed))
         self._endings.add(task)
         task.add_done_callback(self._endings.discard)
         return task
 
-    def _ended(self, session: Session, *, abandoned: bool) -> None:
+    async def drain(self, until_s: float | None = None) -> None:
+        """Wait until the environments of all ended sessions are closed.
+
+        Args:
+            until_s: when to give up, in `time.monotonic` seconds; by default in
+                `STOP_TIMEOUT_S`.
+        """
+        loop = asyncio.get_running_loop()
+        closing = {closed for closed in self._closing if closed.get_loop() is loop}
+        if not closing:
+            return
+        now_s = time.monotonic()
+        left_s = STOP_TIMEOUT_S if until_s is None else max(0.0, until_s - now_s)
+        with contextlib.suppress(asyncio.CancelledError):  # a forced end
+            await asyncio.wait(closing, timeout=left_s)
+        hung = sum(not closed.done() for closed in closing)
+        if hung:
+            _log.warning("%d environments still run and are not closed", hung)
+
+    def _abandon(self, session: Session) -> None:
+        self.abandoned += not session.abandoned
+        session.abandoned = True
+
+    def _ended(self, session: Session, closed: asyncio.Future[None]) -> None:
+        self._closing.discard(closed)
         session.runner.release()
         if not self._concurrent:
             self._slots -= 1
-        if abandoned:
-            self.abandoned -= 1
+        self.abandoned -= session.abandoned
+        if not closed.cancelled() and closed.exception() is not None:
+            _log.error(
+                "session %s was not closed", session.id, exc_info=closed.exception()
+            )
+
+    async def _wait(self, session: Session, closed: asyncio.Future[None]) -> None:
+        """Wait for a session's close; one that takes too long abandons it."""
+        done, _ = await asyncio.wait({closed}, timeout=CLOSE_TIMEOUT_S)
+        if done:
+            return
+        if self._concurrent:
+            self._abandon(session)
+        _log.warning(
+            "env.close() of session %s has not returned within %g s",
+            session.id,
+            CLOSE_TIMEOUT_S,
+        )
 
     async def _wait_for_slot(self) -> None:
         """Return when a slot is free; wait only for sessions that are just closing.
@@ -238,14 +283,3 @@ class Sessions:
                 "Cannot accept new connections."
             )
             raise SessionCapacityError(self._slots, maximum, message)
-
-
-async def _wait(session: Session, closed: asyncio.Future[None]) -> None:
-    """Wait for a session's close, for a limited time."""
-    done, _ = await asyncio.wait({closed}, timeout=CLOSE_TIMEOUT_S)
-    if not done:
-        _log.warning(
-            "env.close() of session %s has not returned within %g s",
-            session.id,
-            CLOSE_TIMEOUT_S,
-        )

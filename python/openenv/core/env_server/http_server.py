@@ -23,7 +23,6 @@ from fastapi import FastAPI, WebSocket
 from pydantic import BaseModel, TypeAdapter
 
 from openenv import _rust
-from openenv.core.env_server import _boundary
 from openenv.core.env_server._codec import action_decoder, state_members
 from openenv.core.env_server._config import read_settings, server_mode
 from openenv.core.env_server._dispatch import Dispatcher
@@ -33,7 +32,7 @@ from openenv.core.env_server._routes.info import (
     register_state_route,
 )
 from openenv.core.env_server._routes.websocket import serve_websocket
-from openenv.core.env_server._runner import factory_name
+from openenv.core.env_server._runner import close_unserved, factory_name
 from openenv.core.env_server._runtime import Runtimes, ThreadLimits
 from openenv.core.env_server._sessions import Session, Sessions
 from openenv.core.env_server.types import (
@@ -119,6 +118,7 @@ class HTTPEnvServer:
         self.state_model = _state_model(state_cls)
         self._state_adapter = TypeAdapter(self.state_model)
         self.max_message_bytes: int | None = None  # told to peers once it is known
+        self.stop_by_s: float | None = None  # when `close` gives up (time.monotonic)
 
     # -- what upstream offers ----------------------------------------------------
 
@@ -192,8 +192,9 @@ class HTTPEnvServer:
         checked = adapter.validate_python(state, from_attributes=True)
         return _rust.json_encode(adapter.dump_python(checked))
 
-    def close(self) -> None:
-        """End the server's threads; its sessions have ended before."""
+    async def close(self) -> None:
+        """Wait for the environments of its ended sessions, then end the threads."""
+        await self._session_registry.drain(self.stop_by_s)
         self.runtimes.close()
 
     def _effective(
@@ -302,7 +303,7 @@ def create_fastapi_app(  # noqa: PLR0913, PLR0917 - upstream's signature
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         del app
         yield
-        server.close()
+        await server.close()
 
     app = FastAPI(
         title=_TITLE,
@@ -387,9 +388,7 @@ def _supports_concurrency(
 def _probed_class(env: Callable[[], Any]) -> type[Any]:
     """Return the class of what a factory makes."""
     instance = env()
-    close = getattr(instance, "close", None)
-    if close is not None:
-        _boundary.call(close)
+    close_unserved(instance)
     return type(instance)
 
 
