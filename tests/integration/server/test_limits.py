@@ -286,6 +286,15 @@ async def test_however_deep_a_body_is_nested_the_answer_is_json(path, depth):
     assert {"detail", "observation"} & set(answer.json())
 
 
+async def test_a_body_that_is_neither_json_nor_text_is_422():
+    with serving(EchoEnvironment.variant()) as server:
+        async with httpx.AsyncClient(base_url=server.url) as client:
+            answer = await client.post("/step", content=b"\xff\xfe")
+
+    assert 422 == answer.status_code
+    assert ["body"] == answer.json()["detail"][0]["loc"]
+
+
 async def test_an_authors_own_handler_of_invalid_requests_is_kept():
     def own(_request, _error):
         raise AssertionError

@@ -11,7 +11,7 @@ does not have is in ``DEVIATIONS.md``.
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from openenv.core.env_server.types import WSErrorCode as _Code
 from openenv.errors import (
@@ -21,7 +21,9 @@ from openenv.errors import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
+
+    from pydantic import ValidationError
 
 ErrorData = dict[str, Any]
 
@@ -37,12 +39,6 @@ _CLOSE_CODES = {  # RFC 6455 §7.4.1 and the IANA registry
     _Code.SESSION_ERROR: CLOSE_INTERNAL_ERROR,
     _Code.SESSION_EXPIRED: 1001,  # going away
 }
-
-
-class _HasErrors(Protocol):
-    """Pydantic's and FastAPI's validation errors."""
-
-    def errors(self) -> Sequence[Any]: ...
 
 
 class InvalidMessage(Exception):
@@ -118,7 +114,7 @@ def close_code(error: BaseException) -> int:
     return _CLOSE_CODES.get(code, CLOSE_INTERNAL_ERROR)
 
 
-def validation_errors(error: _HasErrors) -> list[dict[str, Any]]:
+def validation_errors(error: ValidationError) -> list[dict[str, Any]]:
     """Return pydantic's error dicts with exceptions in ``ctx`` as text."""
     return [_plain_details(details) for details in error.errors()]
 

@@ -12,6 +12,7 @@ import logging
 from typing import TYPE_CHECKING, Any, cast
 
 from fastapi import Body, FastAPI, HTTPException
+from fastapi.encoders import jsonable_encoder
 from fastapi.exception_handlers import (
     request_validation_exception_handler as _FASTAPIS_HANDLER,  # noqa: N812
 )
@@ -28,11 +29,7 @@ from openenv.core.env_server._dispatch import (
     state_plan,
     step_plan,
 )
-from openenv.core.env_server._wire_errors import (
-    InvalidMessage,
-    error_data,
-    validation_errors,
-)
+from openenv.core.env_server._wire_errors import InvalidMessage, error_data
 from openenv.core.env_server.types import (
     EnvironmentMetadata,
     ResetRequest,
@@ -174,9 +171,12 @@ def _given(request: BaseModel) -> dict[str, Any]:
 
 async def _refuse_request(_request: Request, error: Exception) -> Response:
     """Answer 422 as FastAPI does, also where its JSON has no word for the input."""
-    return _invalid(
-        InvalidMessage(validation_errors(cast("RequestValidationError", error)))
-    )
+    errors: list[Any] = list(cast("RequestValidationError", error).errors())
+    try:
+        told = _boundary.call(jsonable_encoder, errors)
+    except EnvironmentFault:  # too deep, or bytes that are no text
+        return _invalid(InvalidMessage(errors).without_values())
+    return _invalid(InvalidMessage(told))
 
 
 def _invalid(error: InvalidMessage) -> Response:
