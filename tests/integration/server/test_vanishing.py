@@ -10,7 +10,6 @@ import time
 
 import pytest
 from tests.integration.server.hosting import (
-    CLOSE,
     RESET,
     STATE,
     AsyncEchoEnvironment,
@@ -241,10 +240,10 @@ async def test_closes_that_hang_cost_no_thread_and_count_as_abandoned(
         for _ in range(4):
             async with server.session() as ws:
                 answer = await asyncio.wait_for(ask(ws, RESET), 5)
-                await ws.send(CLOSE)
 
             assert "observation" == answer["type"]
 
+            await until(lambda: server.server.active_sessions == 0)
         await until(lambda: server.server.abandoned_sessions == 4)
         async with server.session() as ws:
             refused = json.loads(await ws.recv())
