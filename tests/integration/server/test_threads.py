@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import json
+import sqlite3
 import statistics
 import threading
 import time
+from contextlib import AsyncExitStack
 
 import httpx
 import pytest
@@ -24,7 +26,7 @@ from tests.integration.server.hosting import (
     until,
 )
 
-from openenv.core.env_server import _runtime
+from openenv.core.env_server import Action, HTTPEnvServer, _runtime
 
 
 async def health_times(server, count=8):
@@ -151,6 +153,42 @@ async def test_all_instances_of_a_single_threaded_class_share_one_thread():
         await until(lambda: environment.count("close") == 3)
 
     assert 1 == len({thread for _, thread in environment.events})
+
+
+async def test_a_dedicated_thread_is_kept_whatever_the_others_do():
+    class Bound(EchoEnvironment):
+        """Has what is bound to its thread, and blocks longer than 20 ms."""
+
+        def __init__(self):
+            super().__init__()
+            self.database = sqlite3.connect(":memory:")
+
+        def step(self, action, **kwargs):
+            self.database.execute("select 1")
+            return super().step(action, **kwargs)
+
+        def close(self):
+            self.database.close()
+            super().close()
+
+    environment = Bound.variant(EXECUTION="dedicated")
+    with serving(environment, max_concurrent_envs=80) as server:
+        async with AsyncExitStack() as stack:
+            sockets = [
+                await stack.enter_async_context(server.session()) for _ in range(80)
+            ]
+            for _ in range(2):
+                answers = await asyncio.gather(
+                    *(ask(ws, step(sleep_s=0.1)) for ws in sockets)
+                )
+                assert {"observation"} == {answer["type"] for answer in answers}
+        await until(lambda: environment.count("close") == 80)
+
+
+def test_an_unknown_execution_is_refused_when_the_app_is_made():
+    environment = EchoEnvironment.variant(EXECUTION="fork")
+    with pytest.raises(ValueError, match="'thread' or 'dedicated', not 'fork'"):
+        HTTPEnvServer(environment, Action, Echo)
 
 
 async def test_asynchronous_environments_share_one_loop_thread_and_run_side_by_side():

@@ -201,6 +201,11 @@ def test_two_limits_are_refused():
         HTTPEnvServer(Still, Action, Observation, 1, ConcurrencyConfig())
 
 
+def test_no_sessions_at_all_is_refused():
+    with pytest.raises(ValidationError, match="max_concurrent_envs"):
+        HTTPEnvServer(Still, Action, Observation, 0)
+
+
 def test_several_sessions_need_the_flag_of_class_or_factory():
     def factory():
         return Still()

@@ -262,7 +262,9 @@ class Pool:
         best = min(self._workers, key=self._load, default=None)
         if best is not None and not best.lanes and not best.busy:
             return best
-        if best is None or len(self._workers) < self.base_threads:
+        # A thread that an abandoned step holds is nobody's share of the base.
+        base = self.base_threads + (0 if self._fixed else self.abandoned_lanes)
+        if best is None or len(self._workers) < base:
             best = self._spawn() or best
         if best is None:
             raise RuntimeError("the system has no thread left for an environment")

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from openenv.core.env_server._environment_loop import EnvironmentLoop
-from openenv.core.env_server._executor import Pool
+from openenv.core.env_server._executor import BASE_THREADS, Pool
 from openenv.core.env_server._mailbox import Mailbox
 from openenv.core.env_server._runner import CLOSE_TIMEOUT_S, Runner
 
@@ -33,10 +33,12 @@ class ThreadLimits:
     Attributes:
         sessions: most threads for sessions, one each.
         single: whether all instances must share one thread.
+        dedicated: whether no two sessions may share a thread.
     """
 
     sessions: int
     single: bool
+    dedicated: bool = False
 
 
 class Runtime:
@@ -63,6 +65,7 @@ class Runtime:
         self._sessions = Pool(
             self._mailbox,
             max_threads=1 if limits.single else limits.sessions,
+            base_threads=limits.sessions if limits.dedicated else BASE_THREADS,
             fixed=limits.single,
         )
         self._one_shots = (

@@ -112,8 +112,7 @@ class HTTPEnvServer:
         self._session_registry = Sessions(
             self._config, concurrent=self.is_concurrency_safe
         )
-        single = bool(getattr(_class_of(env), "REQUIRES_SINGLE_THREAD_EXECUTOR", False))
-        limits = ThreadLimits(self._config.max_concurrent_envs, single)
+        limits = _thread_limits(_class_of(env), self._config.max_concurrent_envs)
         self.runtimes = Runtimes(env, limits)
         self.state_model = _state_model(state_cls)
         self._state_adapter = TypeAdapter(self.state_model)
@@ -353,7 +352,18 @@ def _configured(
         raise ValueError(msg)
     if config is not None:
         return config
-    return ConcurrencyConfig(max_concurrent_envs=max_concurrent_envs or 1)
+    if max_concurrent_envs is None:
+        return ConcurrencyConfig()
+    return ConcurrencyConfig(max_concurrent_envs=max_concurrent_envs)
+
+
+def _thread_limits(cls: type[Any] | None, sessions: int) -> ThreadLimits:
+    single = bool(getattr(cls, "REQUIRES_SINGLE_THREAD_EXECUTOR", False))
+    execution = getattr(cls, "EXECUTION", "thread")
+    if execution not in ("thread", "dedicated"):
+        msg = f"EXECUTION is 'thread' or 'dedicated', not {execution!r}"
+        raise ValueError(msg)
+    return ThreadLimits(sessions, single, dedicated=execution == "dedicated")
 
 
 def _class_of(env: Callable[[], Any]) -> type[Any] | None:

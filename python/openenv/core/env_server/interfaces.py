@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import inspect
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Any, Generic, Protocol, TypedDict, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, TypedDict, TypeVar
 
 from openenv.core.env_server.types import (
     Action,
@@ -109,6 +109,15 @@ class Environment(ABC, Generic[ActT, ObsT, StateT]):
 
     REQUIRES_SINGLE_THREAD_EXECUTOR: bool = False
     """Whether all instances must share one thread."""
+
+    EXECUTION: Literal["thread", "dedicated"] = "thread"
+    """On which threads the methods of a synchronous environment run.
+
+    ``"thread"``: a session keeps its thread, shared with others above 32 sessions,
+    unless another session's step holds it for 20 ms: then it moves. ``"dedicated"``:
+    each session has a thread of its own for its whole life, for what is bound to the
+    thread that made it (a ``sqlite3`` connection, Playwright).
+    """
 
     def __init__(
         self, transform: Transform[ObsT] | None = None, rubric: Any | None = None
