@@ -8,7 +8,6 @@
 
 from __future__ import annotations
 
-import functools
 import inspect
 import logging
 from collections.abc import Callable  # noqa: TC003 - annotations are introspected
@@ -23,6 +22,12 @@ from fastapi import FastAPI, WebSocket
 from pydantic import BaseModel, TypeAdapter
 
 from openenv import _rust
+from openenv.core.env_server._arguments import (
+    configured,
+    refuse_wrong_env,
+    supports_concurrency,
+    thread_limits,
+)
 from openenv.core.env_server._codec import action_decoder, state_members
 from openenv.core.env_server._config import read_settings, server_mode
 from openenv.core.env_server._dispatch import Dispatcher
@@ -32,8 +37,8 @@ from openenv.core.env_server._routes.info import (
     register_state_route,
 )
 from openenv.core.env_server._routes.websocket import serve_websocket
-from openenv.core.env_server._runner import close_unserved, factory_name
-from openenv.core.env_server._runtime import Runtimes, ThreadLimits
+from openenv.core.env_server._runner import factory_name
+from openenv.core.env_server._runtime import Runtimes
 from openenv.core.env_server._sessions import Session, Sessions
 from openenv.core.env_server.types import (
     ConcurrencyConfig,
@@ -42,7 +47,6 @@ from openenv.core.env_server.types import (
     SessionInfo,
     State,
 )
-from openenv.errors import ConcurrencyConfigurationError
 
 if TYPE_CHECKING:
     import asyncio
@@ -94,17 +98,17 @@ class HTTPEnvServer:
         *,
         reset_observation_cls: type[Any] | None = None,
     ) -> None:
-        _refuse_wrong_env(env)
+        refuse_wrong_env(env)
         self._env_factory = env
         self.action_cls = action_cls
         self.observation_cls = observation_cls
         self.state_cls = state_cls
         self.reset_observation_cls = reset_observation_cls
         self.env_name = env_name or getattr(env, "__name__", None) or "environment"
-        config = _configured(max_concurrent_envs, concurrency_config)
+        config = configured(max_concurrent_envs, concurrency_config)
         override = read_settings().max_concurrent_envs
         wanted = max(config.max_concurrent_envs, override or 1)
-        self.is_concurrency_safe = _supports_concurrency(env, config, wanted)
+        self.is_concurrency_safe = supports_concurrency(env, config, wanted)
         self._config = self._effective(config, override)
         self.action_decoder = action_decoder(action_cls)
         self.dict_observations = observation_cls is None or observation_cls is dict
@@ -112,7 +116,7 @@ class HTTPEnvServer:
         self._session_registry = Sessions(
             self._config, concurrent=self.is_concurrency_safe
         )
-        limits = _thread_limits(_class_of(env), self._config.max_concurrent_envs)
+        limits = thread_limits(env, self._config.max_concurrent_envs)
         self.runtimes = Runtimes(env, limits)
         self.state_model = _state_model(state_cls)
         self._state_adapter = TypeAdapter(self.state_model)
@@ -319,87 +323,6 @@ def create_fastapi_app(  # noqa: PLR0913, PLR0917 - upstream's signature
     app.state.openenv_server = server
     server.register_routes(app, mode=checked)
     return app
-
-
-# -- checks of the arguments -----------------------------------------------------
-
-
-def _refuse_wrong_env(env: object) -> None:
-    if not callable(env):
-        message = (
-            f"env must be a callable (class or factory function), got {type(env)}. "
-            "Pass the environment class (e.g., MyEnvironment) not an instance "
-            "(e.g., MyEnvironment())."
-        )
-        raise TypeError(message)
-    if isinstance(env, type) and not (hasattr(env, "reset") and hasattr(env, "step")):
-        message = (
-            f"env must make environments, but {env.__name__} has no reset and step; "
-            "the first argument is the environment class, then come the action class "
-            "and the observation class"
-        )
-        raise TypeError(message)
-
-
-def _configured(
-    max_concurrent_envs: int | None, config: ConcurrencyConfig | None
-) -> ConcurrencyConfig:
-    if max_concurrent_envs is not None and config is not None:
-        msg = (
-            "Cannot specify both 'max_concurrent_envs' and 'concurrency_config'. "
-            "Please use only one: put the limit into the config."
-        )
-        raise ValueError(msg)
-    if config is not None:
-        return config
-    if max_concurrent_envs is None:
-        return ConcurrencyConfig()
-    return ConcurrencyConfig(max_concurrent_envs=max_concurrent_envs)
-
-
-def _thread_limits(cls: type[Any] | None, sessions: int) -> ThreadLimits:
-    single = bool(getattr(cls, "REQUIRES_SINGLE_THREAD_EXECUTOR", False))
-    execution = getattr(cls, "EXECUTION", "thread")
-    if execution not in ("thread", "dedicated"):
-        msg = f"EXECUTION is 'thread' or 'dedicated', not {execution!r}"
-        raise ValueError(msg)
-    return ThreadLimits(sessions, single, dedicated=execution == "dedicated")
-
-
-def _class_of(env: Callable[[], Any]) -> type[Any] | None:
-    """Return the environment class if the factory is one, or a partial of one."""
-    while isinstance(env, functools.partial):
-        env = env.func
-    return env if inspect.isclass(env) else None
-
-
-def _supports_concurrency(
-    env: Callable[[], Any], config: ConcurrencyConfig, wanted: int
-) -> bool:
-    """Tell whether the environment allows several instances.
-
-    A function has to be called to find out; that is done only if several are
-    wanted (upstream).
-
-    Raises:
-        ConcurrencyConfigurationError: the limit asks for it, the class does not
-            allow it.
-    """
-    cls = _class_of(env)
-    if cls is None and wanted > 1:
-        cls = _probed_class(env)
-    safe = bool(getattr(cls, "SUPPORTS_CONCURRENT_SESSIONS", False))
-    if config.max_concurrent_envs > 1 and not safe:
-        name = factory_name(env) if cls is None else cls.__name__
-        raise ConcurrencyConfigurationError(name, config.max_concurrent_envs)
-    return safe
-
-
-def _probed_class(env: Callable[[], Any]) -> type[Any]:
-    """Return the class of what a factory makes."""
-    instance = env()
-    close_unserved(instance)
-    return type(instance)
 
 
 def _state_model(state_cls: type[Any]) -> type[Any]:
