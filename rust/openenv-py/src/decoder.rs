@@ -350,11 +350,8 @@ fn answered_error(data: &Bound<'_, PyAny>) -> PyErr {
 /// `openenv.errors.server_error(data)`.
 pub(crate) fn server_error(data: &Bound<'_, PyAny>) -> PyErr {
     static SERVER_ERROR: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
-    let py = data.py();
-    let make = SERVER_ERROR.get_or_try_init(py, || -> PyResult<Py<PyAny>> {
-        Ok(py.import("openenv.errors")?.getattr("server_error")?.unbind())
-    });
-    match make.and_then(|make| make.bind(py).call1((data,))) {
+    let make = SERVER_ERROR.import(data.py(), "openenv.errors", "server_error");
+    match make.and_then(|make| make.call1((data,))) {
         Ok(error) => PyErr::from_value(error),
         Err(error) => error,
     }

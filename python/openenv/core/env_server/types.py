@@ -109,8 +109,8 @@ class ResetRequest(BaseModel):
     )
 
 
-class ResetResponse(BaseModel):
-    """Answer of ``POST /reset``."""
+class _ControlResponse(BaseModel):
+    """What both control routes answer."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -122,6 +122,10 @@ class ResetResponse(BaseModel):
     metadata: dict[str, Any] | None = Field(
         default=None, description="The observation's metadata when not empty"
     )
+
+
+class ResetResponse(_ControlResponse):
+    """Answer of ``POST /reset``."""
 
 
 class StepRequest(BaseModel):
@@ -138,19 +142,8 @@ class StepRequest(BaseModel):
     )
 
 
-class StepResponse(BaseModel):
+class StepResponse(_ControlResponse):
     """Answer of ``POST /step``."""
-
-    model_config = ConfigDict(extra="forbid")
-
-    observation: dict[str, Any] = Field(
-        ..., description="Observation without reward and done"
-    )
-    reward: float | None = Field(default=None, description="Reward, if there is one")
-    done: bool = Field(default=False, description="True when the episode is over")
-    metadata: dict[str, Any] | None = Field(
-        default=None, description="The observation's metadata when not empty"
-    )
 
 
 class BaseMessage(BaseModel):

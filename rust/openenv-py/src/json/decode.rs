@@ -36,11 +36,7 @@ pub(crate) fn has_marker(text: &[u8]) -> bool {
 /// Turns the bytes markers inside decoded JSON back into `bytes`: `openenv._plain.restore`.
 pub(crate) fn restore<'py>(value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     static RESTORE: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
-    let py = value.py();
-    let restore = RESTORE.get_or_try_init(py, || -> PyResult<Py<PyAny>> {
-        Ok(py.import("openenv._plain")?.getattr("restore")?.unbind())
-    })?;
-    restore.bind(py).call1((value,))
+    RESTORE.import(value.py(), "openenv._plain", "restore")?.call1((value,))
 }
 
 /// The function of that name in `openenv._rust`.
@@ -58,9 +54,5 @@ pub(crate) fn json_decode<'py>(data: &Bound<'py, PyAny>) -> PyResult<Bound<'py, 
 
 fn loads<'py>(data: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     static LOADS: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
-    let py = data.py();
-    let loads = LOADS.get_or_try_init(py, || -> PyResult<Py<PyAny>> {
-        Ok(py.import("json")?.getattr("loads")?.unbind())
-    })?;
-    loads.bind(py).call1((data,))
+    LOADS.import(data.py(), "json", "loads")?.call1((data,))
 }
