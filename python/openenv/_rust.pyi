@@ -1,10 +1,12 @@
 """The protocol core, compiled from ``rust/openenv-py``.
 
-Nothing here opens a socket, reads a clock or starts a thread: bytes and times
-come in, bytes and results go out. Times are seconds of the caller's event loop
+Nothing here starts a thread, and only `Hub` touches sockets: bytes and times come
+in, bytes and results go out. Times are seconds of the caller's event loop
 (``loop.time()``).
 """
 
+import asyncio
+import socket
 from asyncio import Future
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, Literal, Self, final
@@ -12,9 +14,11 @@ from typing import Any, ClassVar, Literal, Self, final
 __all__ = [
     "ClientEndpoint",
     "Decoder",
+    "Hub",
     "Irregular",
     "Raw",
     "Request",
+    "Transport",
     "error_reply",
     "json_decode",
     "json_encode",
@@ -189,6 +193,71 @@ class Decoder:
         from_objects: Callable[[Any], object] | None = None,
     ) -> Decoder:
         """Give the state made by ``from_json`` (None: a dict); see `result`."""
+
+@final
+class Hub:
+    """The sockets of one event loop's plain connections; on Linux.
+
+    The loop watches `fileno` and calls `run` whenever it is readable. Where a slow
+    server answers many sessions, answers are held back for a twentieth of the round
+    trip, at most a millisecond, so that one wake-up reads several.
+
+    Args:
+        event_loop: The loop that the connections belong to.
+
+    Raises:
+        OSError: The system has no descriptor left, or forbids epoll or timerfd.
+    """
+
+    def __new__(cls, event_loop: asyncio.AbstractEventLoop) -> Self: ...
+    def __len__(self) -> int: ...
+    def fileno(self) -> int:
+        """Return the descriptor to watch for reading; -1 once closed."""
+
+    def attach(
+        self,
+        socket: socket.socket,
+        driver: asyncio.Protocol,
+        endpoint: ClientEndpoint,
+        max_unsent_bytes: int,
+    ) -> Transport:
+        """Take over a connected, non-blocking socket.
+
+        Args:
+            socket: Is detached from its Python object.
+            driver: Its ``connection_lost`` is called, in a turn of its own.
+            endpoint: Gets what is read; what it wants sent is sent.
+            max_unsent_bytes: A peer that leaves more unread is cut off.
+
+        Raises:
+            RuntimeError: The hub is closed.
+            OSError: The system refuses.
+        """
+
+    def run(self) -> None:
+        """Read and write what can be read and written now."""
+
+    def close(self) -> None:
+        """Cut off what is left, and watch nothing any more."""
+
+@final
+class Transport:
+    """One socket of a `Hub`, with the part of ``asyncio.Transport`` a driver needs."""
+
+    def write(self, data: bytes) -> None:
+        """Send, or keep for later what the socket does not take."""
+
+    def close(self) -> None:
+        """Send what is unsent, then close."""
+
+    def abort(self) -> None:
+        """Close at once."""
+
+    def is_closing(self) -> bool:
+        """Tell whether it is closed or about to be."""
+
+    def get_write_buffer_size(self) -> int:
+        """Return how many bytes are unsent."""
 
 @final
 class ClientEndpoint:

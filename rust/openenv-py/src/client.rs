@@ -266,7 +266,31 @@ impl ClientEndpoint {
     }
 }
 
+/// What an endpoint wants after it was fed.
+#[cfg(target_os = "linux")]
+#[derive(Debug)]
+pub(crate) struct Fed {
+    /// To be sent now.
+    pub(crate) output: Vec<u8>,
+    /// The transport is to be closed.
+    pub(crate) is_over: bool,
+}
+
 impl ClientEndpoint {
+    /// Does what `receive` does, for a socket that is read from here.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn feed(&self, py: Python<'_>, bytes: &[u8], now: f64) -> PyResult<Fed> {
+        let mut events = Vec::new();
+        let fed = {
+            let mut inner = self.lock();
+            inner.endpoint.receive(bytes, now_ns(now), &mut Entropy, &mut events);
+            let output = std::mem::take(inner.endpoint.output());
+            Fed { output, is_over: inner.endpoint.phase() == Phase::Closed }
+        };
+        self.deliver(py, events)?;
+        Ok(fed)
+    }
+
     fn lock(&self) -> MutexGuard<'_, Inner> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -16,6 +16,8 @@ mod clock;
 mod decoder;
 mod entropy;
 mod errors;
+#[cfg(target_os = "linux")]
+mod hub;
 mod json;
 mod outcome;
 mod payload;
@@ -28,6 +30,9 @@ mod _rust {
     use crate::client::ClientEndpoint;
     #[pymodule_export]
     use crate::decoder::Decoder;
+    #[cfg(target_os = "linux")]
+    #[pymodule_export]
+    use crate::hub::{Hub, Transport};
     #[pymodule_export]
     use crate::json::{json_decode, json_encode};
     #[pymodule_export]

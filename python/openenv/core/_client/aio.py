@@ -2,7 +2,8 @@
 
 All rules (upgrade, frames, order of answers, deadlines, keepalive, the close
 handshake) are the endpoint's. This driver brings it bytes and the time, writes what
-it gives back, and turns its state into what `asyncio` knows::
+it gives back, and turns its state into what `asyncio` knows. Over a transport of Rust's
+hub (see ``sockets``) the bytes that come go to the endpoint without this driver::
 
     dial ──> opening ──(101)──> open ──(close, or the peer's)──> closing ──> lost
                └──────────── any failure, deadline or cancellation ───────────┘
@@ -86,7 +87,7 @@ def _connect_failure(exc: BaseException, address: Address) -> BaseException:
     return exc
 
 
-class Connection(asyncio.Protocol):
+class Connection(dial.Driver):
     """Drive one endpoint over one transport.
 
     Args:
@@ -107,13 +108,13 @@ class Connection(asyncio.Protocol):
         self.due = math.inf
         self.opened: asyncio.Future[None] = loop.create_future()
         self._deadline = deadline
-        self._unread_limit_bytes = settings.max_message_bytes + _UNREAD_SLACK_BYTES
+        self.max_unsent_bytes = settings.max_message_bytes + _UNREAD_SLACK_BYTES
         self._paused = False
         self._cut_off: asyncio.TimerHandle | None = None
-        self._transport: asyncio.Transport | None = None
+        self._transport: asyncio.Transport | _rust.Transport | None = None
         self._lost: asyncio.Future[None] = loop.create_future()
         self._timers = timers_of(loop)
-        self._endpoint = _rust.ClientEndpoint(
+        self.endpoint = _rust.ClientEndpoint(
             address.authority,
             address.target,
             _headers(address, settings),
@@ -152,7 +153,7 @@ class Connection(asyncio.Protocol):
             ServerError: The server answered an error.
         """
         future: asyncio.Future[Any] = self.loop.create_future()
-        data = self._endpoint.request(op, payload, future, decoder, deadline, now)
+        data = self.endpoint.request(op, payload, future, decoder, deadline, now)
         if data is not None:
             self._write(data)
         if deadline < self.due:
@@ -160,7 +161,7 @@ class Connection(asyncio.Protocol):
         try:
             return await future
         except asyncio.CancelledError:
-            self._endpoint.abandon(future)
+            self.endpoint.abandon(future)
             raise
 
     def start_close(self, code: int = 1000) -> None:
@@ -170,7 +171,7 @@ class Connection(asyncio.Protocol):
         if not self.is_open or self._transport.is_closing():
             self.abort()
             return
-        self._after(self._endpoint.close(code, self.loop.time()))
+        self._after(self.endpoint.close(code, self.loop.time()))
         self.arm()
         if self._cut_off is None:
             self._cut_off = self.loop.call_later(_CLOSE_LIMIT_S, self.abort)
@@ -209,7 +210,7 @@ class Connection(asyncio.Protocol):
     @property
     def is_open(self) -> bool:
         """Tell whether requests can be sent."""
-        return self._endpoint.state == "open"
+        return self.endpoint.state == "open"
 
     @property
     def is_lost(self) -> bool:
@@ -219,16 +220,16 @@ class Connection(asyncio.Protocol):
     @property
     def owed(self) -> int:
         """Return how many answers the server still owes to nobody."""
-        return self._endpoint.owed
+        return self.endpoint.owed
 
     @property
     def refusal(self) -> BaseException | None:
         """Return the error that the server, or the transport, ended it with."""
-        return self._endpoint.closed_error
+        return self.endpoint.closed_error
 
     def arm(self) -> None:
         """See to it that `tick` is called when the endpoint wants it."""
-        when = self._endpoint.next_timeout()
+        when = self.endpoint.next_timeout()
         if when is not None:
             self._timers.arm(self, when)
 
@@ -239,28 +240,30 @@ class Connection(asyncio.Protocol):
 
     def take_ignored(self) -> list[str]:
         """Return the reset keys that the server named as ignored, and forget them."""
-        return self._endpoint.take_ignored()
+        return self.endpoint.take_ignored()
 
     # --- what the loop calls --------------------------------------------------
 
     @override
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = cast("asyncio.Transport", transport)
+    def connection_made(
+        self, transport: asyncio.BaseTransport | _rust.Transport
+    ) -> None:
+        self._transport = cast("asyncio.Transport | _rust.Transport", transport)
         if self._lost.done():  # given up before it was made
             self._transport.abort()
             return
         self._timers.add(self)
         now = self.loop.time()
-        self._write(self._endpoint.connect(self.opened, self._deadline, now))
+        self._write(self.endpoint.connect(self.opened, self._deadline, now))
         self.arm()
 
     @override
     def data_received(self, data: bytes) -> None:
-        self._after(self._endpoint.receive(data, self.loop.time()))
+        self._after(self.endpoint.receive(data, self.loop.time()))
 
     @override
     def connection_lost(self, exc: Exception | None) -> None:
-        self._endpoint.lost(exc)
+        self.endpoint.lost(exc)
         if self._cut_off is not None:
             self._cut_off.cancel()
         if self.opened.done() and not self.opened.cancelled():
@@ -280,8 +283,8 @@ class Connection(asyncio.Protocol):
         """Run the endpoint's timers; return when to come again."""
         if self._lost.done():
             return math.inf
-        self._after(self._endpoint.tick(now))
-        when = self._endpoint.next_timeout()
+        self._after(self.endpoint.tick(now))
+        when = self.endpoint.next_timeout()
         return math.inf if when is None else when
 
     def leave(self) -> asyncio.Future[None]:
@@ -292,7 +295,7 @@ class Connection(asyncio.Protocol):
     def _after(self, data: bytes | None) -> None:
         if data is not None:
             self._write(data)
-        if self._endpoint.should_disconnect and self._transport is not None:
+        if self.endpoint.should_disconnect and self._transport is not None:
             self._transport.close()
 
     def _write(self, data: bytes) -> None:
@@ -300,7 +303,7 @@ class Connection(asyncio.Protocol):
         assert transport is not None  # the endpoint says nothing before it is made
         transport.write(data)
         if self._paused and (
-            transport.get_write_buffer_size() > self._unread_limit_bytes
+            transport.get_write_buffer_size() > self.max_unsent_bytes
         ):
             transport.abort()
 

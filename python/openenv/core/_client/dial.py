@@ -8,6 +8,7 @@ The process environment is neither read nor changed.
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import functools
 import ipaddress
@@ -16,14 +17,29 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 from urllib.parse import SplitResult, quote, unquote, urlsplit
 
+from openenv.core._client.sockets import connected, hub_of
+
 if TYPE_CHECKING:
-    import asyncio
     from collections.abc import Callable
+
+    from openenv import _rust
 
 _PORTS: Final = {"ws": 80, "wss": 443}
 _SCHEMES: Final = {"http": "ws", "ws": "ws", "https": "wss", "wss": "wss"}
 _PATH_SAFE: Final = "/:@!$&'()*+,;=~%-._"  # RFC 3986 §3.3, and what is quoted already
 _QUERY_SAFE: Final = _PATH_SAFE + "?"
+
+
+class Driver(asyncio.Protocol):
+    """Be what drives an endpoint over a transport.
+
+    Attributes:
+        endpoint: Where a hub brings what it reads, past ``data_received``.
+        max_unsent_bytes: What a peer may leave unread before it is cut off.
+    """
+
+    endpoint: _rust.ClientEndpoint
+    max_unsent_bytes: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,24 +130,32 @@ def is_loopback(host: str) -> bool:
 async def open_transport(
     loop: asyncio.AbstractEventLoop,
     address: Address,
-    protocol_factory: Callable[[], asyncio.Protocol],
+    driver_factory: Callable[[], Driver],
 ) -> None:
     """Resolve, connect and, where the address says so, do the TLS handshake.
 
     Args:
         loop: The running loop, which the transport will belong to.
         address: Where to.
-        protocol_factory: Makes the protocol; it gets ``connection_made``.
+        driver_factory: Makes the driver; it gets ``connection_made``.
 
     Raises:
         OSError: DNS, TCP or TLS failed (``ssl.SSLError`` is one).
     """
-    await loop.create_connection(
-        protocol_factory,
-        address.host,
-        address.port,
-        ssl=_tls_context() if address.secure else None,
-        server_hostname=address.host if address.secure else None,
+    hub = None if address.secure else hub_of(loop)
+    if hub is None:
+        await loop.create_connection(
+            driver_factory,
+            address.host,
+            address.port,
+            ssl=_tls_context() if address.secure else None,
+            server_hostname=address.host if address.secure else None,
+        )
+        return
+    sock = await connected(loop, address.host, address.port)
+    driver = driver_factory()
+    driver.connection_made(
+        hub.attach(sock, driver, driver.endpoint, driver.max_unsent_bytes)
     )
 
 

@@ -18,7 +18,7 @@ import weakref
 from typing import TYPE_CHECKING, Final, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator
+    from collections.abc import AsyncGenerator, Callable
 
 # A timer that fires this late means that the loop was blocked. Answers and pongs may
 # lie unread in the sockets; they are read before anybody is told that time is over.
@@ -53,6 +53,7 @@ class LoopTimers:
         self._handle: asyncio.TimerHandle | None = None
         self._armed = math.inf
         self._members: weakref.WeakSet[Timed] = weakref.WeakSet()
+        self._at_end: list[Callable[[], None]] = []
         self._watch = self._until_loop_ends()
         # The first step registers the generator with the loop, which closes it in
         # `shutdown_asyncgens`: the one hook that `asyncio.run` has for its end.
@@ -62,6 +63,10 @@ class LoopTimers:
     def add(self, member: Timed) -> None:
         """Take care of a connection when the loop ends."""
         self._members.add(member)
+
+    def at_end(self, callback: Callable[[], None]) -> None:
+        """Call back when the loop ends, after its connections were closed."""
+        self._at_end.append(callback)
 
     def arm(self, member: Timed, when: float) -> None:
         """See to it that the connection is ticked at a time, or earlier.
@@ -120,6 +125,8 @@ class LoopTimers:
                 self._handle.cancel()
             self._heap.clear()
             await _close_all(self._loop, list(self._members))
+            for callback in self._at_end:
+                callback()
 
 
 async def _close_all(loop: asyncio.AbstractEventLoop, members: list[Timed]) -> None:

@@ -1,0 +1,108 @@
+"""The sockets of plain connections, read and written by Rust: one hub an event loop.
+
+On Linux all plain connections of a loop share a `_rust.Hub`: the loop watches one
+descriptor, and one call reads whatever has come on any socket. TLS and other systems
+use the loop's own transports, as does everything under ``OPENENV_LOOP_TRANSPORTS=1``.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import threading
+import weakref
+from typing import TYPE_CHECKING, Final
+
+from openenv import _rust
+from openenv.core._client.timers import timers_of
+
+if TYPE_CHECKING:
+    import asyncio
+
+_hubs: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, _rust.Hub] = (
+    weakref.WeakKeyDictionary()
+)
+_hubs_lock: Final = threading.Lock()
+
+
+def hub_of(loop: asyncio.AbstractEventLoop) -> _rust.Hub | None:
+    """Return the running loop's hub, made at the first call; None where none can be."""
+    if not hasattr(_rust, "Hub") or os.environ.get("OPENENV_LOOP_TRANSPORTS") == "1":
+        return None
+    with _hubs_lock:
+        # Values hold their keys alive, so ended loops are dropped here.
+        for other in [known for known in _hubs if known.is_closed()]:
+            del _hubs[other]
+        found = _hubs.get(loop)
+        if found is None:
+            found = _new_hub(loop)
+            if found is not None:
+                _hubs[loop] = found
+    return found
+
+
+async def connected(
+    loop: asyncio.AbstractEventLoop, host: str, port: int
+) -> socket.socket:
+    """Resolve a host and connect to its first address that answers.
+
+    Raises:
+        OSError: The host is unknown, or none of its addresses was reached.
+    """
+    failures: list[OSError] = []
+    for family, kind, protocol, _, place in await _addresses(loop, host, port):
+        try:
+            return await _connected_to(loop, family, kind, protocol, place)
+        except OSError as exc:
+            failures.append(exc)
+    if len({str(failure) for failure in failures}) == 1:
+        raise failures[0]
+    raise OSError(f"no address of {host} answers: {'; '.join(map(str, failures))}")
+
+
+def _new_hub(loop: asyncio.AbstractEventLoop) -> _rust.Hub | None:
+    try:
+        hub = _rust.Hub(loop)
+    except OSError:  # no descriptors left, or a sandbox that forbids one of them
+        return None
+    door = hub.fileno()
+    try:
+        loop.add_reader(door, hub.run)
+    except NotImplementedError:
+        return None
+
+    def close() -> None:
+        loop.remove_reader(door)
+        hub.close()
+
+    timers_of(loop).at_end(close)
+    return hub
+
+
+async def _addresses(
+    loop: asyncio.AbstractEventLoop, host: str, port: int
+) -> list[tuple[int, int, int, str, tuple[str, int] | tuple[str, int, int, int]]]:
+    try:  # an address in figures needs no thread
+        return socket.getaddrinfo(
+            host, port, type=socket.SOCK_STREAM, flags=socket.AI_NUMERICHOST
+        )
+    except OSError:
+        return await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+
+
+async def _connected_to(
+    loop: asyncio.AbstractEventLoop,
+    family: int,
+    kind: int,
+    protocol: int,
+    place: tuple[object, ...],
+) -> socket.socket:
+    sock = socket.socket(family, kind, protocol)
+    try:
+        sock.setblocking(False)
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        await loop.sock_connect(sock, place)
+    except BaseException:
+        sock.close()
+        raise
+    return sock

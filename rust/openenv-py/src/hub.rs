@@ -1,0 +1,432 @@
+//! `Hub` and `Transport`: the sockets of one event loop's connections, read and written from here.
+//!
+//! A `Transport` has the face of `asyncio.Transport` that the driver of a connection needs. What
+//! its socket brings goes to the endpoint without passing through Python; the driver hears of the
+//! connection's end only. As everywhere in `asyncio`, `connection_lost` is called in a turn of the
+//! loop of its own.
+//!
+//! Locks: a transport's before its hub's, and none while Python code runs.
+
+use std::collections::HashMap;
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use openenv_net::{Pace, Poller, Ready, Received, Socket, monotonic_ns};
+use pyo3::exceptions::{PyException, PyRuntimeError};
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict};
+use pyo3::{PyTraverseError, PyVisit};
+
+use crate::client::ClientEndpoint;
+
+/// Read at once from one socket.
+const READ_BYTES: usize = 256 * 1024;
+/// Reads a turn from one socket, so that a flood on one does not starve the others.
+const READS: usize = 4;
+
+/// All sockets of one event loop, behind one descriptor that the loop watches.
+#[pyclass(frozen, weakref, module = "openenv._rust")]
+#[derive(Debug)]
+pub(crate) struct Hub {
+    /// Python's event loop.
+    event_loop: Py<PyAny>,
+    process: u32,
+    state: Mutex<State>,
+}
+
+#[derive(Debug)]
+struct State {
+    /// `None` once closed.
+    poller: Option<Poller>,
+    pace: Pace,
+    transports: HashMap<u64, Py<Transport>>,
+    next_token: u64,
+    /// Kept from turn to turn for their room.
+    buffer: Vec<u8>,
+    ready: Vec<Ready>,
+}
+
+#[pymethods]
+impl Hub {
+    #[new]
+    fn new(event_loop: Py<PyAny>) -> PyResult<Self> {
+        let state = State {
+            poller: Some(Poller::new()?),
+            pace: Pace::default(),
+            transports: HashMap::new(),
+            next_token: 0,
+            buffer: vec![0; READ_BYTES],
+            ready: Vec::new(),
+        };
+        Ok(Self { event_loop, process: std::process::id(), state: Mutex::new(state) })
+    }
+
+    fn fileno(&self) -> RawFd {
+        self.lock().poller.as_ref().map_or(-1, |poller| poller.door().as_raw_fd())
+    }
+
+    /// Takes over a connected socket, and makes the transport that `driver` is given.
+    fn attach<'py>(
+        slf: &Bound<'py, Self>,
+        socket: &Bound<'py, PyAny>,
+        driver: &Bound<'py, PyAny>,
+        endpoint: Py<ClientEndpoint>,
+        max_unsent_bytes: usize,
+    ) -> PyResult<Bound<'py, Transport>> {
+        let py = slf.py();
+        let fd: RawFd = socket.call_method0(intern!(py, "detach"))?.extract()?;
+        let socket = Socket::new(owned(fd));
+        let token = {
+            let mut state = slf.get().lock();
+            state.next_token += 1;
+            state.next_token
+        };
+        slf.get().with_poller(|poller| poller.add(&socket, token))?;
+        let inner = Inner {
+            socket: Some(socket),
+            driver: Some(driver.clone().unbind()),
+            is_closing: false,
+            asked_ns: None,
+        };
+        let transport = Transport {
+            hub: slf.clone().unbind(),
+            endpoint,
+            token,
+            max_unsent_bytes,
+            inner: Mutex::new(inner),
+        };
+        let transport = Bound::new(py, transport)?;
+        slf.get().lock().transports.insert(token, transport.clone().unbind());
+        Ok(transport)
+    }
+
+    /// Reads and writes what can be read and written now; called when the door opens.
+    fn run(&self, py: Python<'_>) -> PyResult<()> {
+        let (mut buffer, mut ready) = {
+            let mut state = self.lock();
+            let mut ready = std::mem::take(&mut state.ready);
+            if let Some(poller) = &mut state.poller {
+                poller.poll(&mut ready)?;
+            }
+            (std::mem::take(&mut state.buffer), ready)
+        };
+        buffer.resize(READ_BYTES, 0); // only where this runs inside of itself
+        let outcome = self.turn(py, &ready, &mut buffer);
+        ready.clear();
+        let mut state = self.lock();
+        state.buffer = buffer;
+        state.ready = ready;
+        outcome
+    }
+
+    /// Lets go of what is left, at the end of the loop.
+    fn close(&self, py: Python<'_>) {
+        let transports: Vec<_> = self.lock().transports.drain().map(|(_, it)| it).collect();
+        for transport in transports {
+            transport.get().end(py, None);
+        }
+        self.lock().poller = None;
+    }
+
+    fn __len__(&self) -> usize {
+        self.lock().transports.len()
+    }
+
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.event_loop)?;
+        if let Ok(state) = self.state.try_lock() {
+            for transport in state.transports.values() {
+                visit.call(transport)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn __clear__(&self) {
+        let transports = std::mem::take(&mut self.lock().transports);
+        drop(transports);
+    }
+}
+
+impl Hub {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn with_poller<T>(&self, work: impl FnOnce(&Poller) -> io::Result<T>) -> PyResult<T> {
+        match &self.lock().poller {
+            Some(poller) => Ok(work(poller)?),
+            None => Err(PyRuntimeError::new_err("the event loop of these sockets has ended")),
+        }
+    }
+
+    fn turn(&self, py: Python<'_>, ready: &[Ready], buffer: &mut [u8]) -> PyResult<()> {
+        let now: f64 = self.event_loop.bind(py).call_method0(intern!(py, "time"))?.extract()?;
+        let now_ns = monotonic_ns();
+        let mut round_trips = Vec::new();
+        for ready in ready {
+            // It may have been closed since it was told of.
+            let transport = self.lock().transports.get(&ready.token).map(|it| it.clone_ref(py));
+            let Some(transport) = transport else { continue };
+            let transport = transport.get();
+            if ready.writable {
+                transport.flush(py);
+            }
+            if ready.readable {
+                round_trips
+                    .extend(transport.take_asked().map(|asked| now_ns.saturating_sub(asked)));
+                if let Err(error) = transport.read(py, buffer, now) {
+                    transport.end(py, None);
+                    self.tell(py, error)?;
+                }
+            }
+        }
+        let mut state = self.lock();
+        let State { poller, pace, .. } = &mut *state;
+        for round_trip in &round_trips {
+            pace.answered(*round_trip);
+        }
+        let period_ns = pace.turn(round_trips.len(), now_ns);
+        if let Some(poller) = poller {
+            poller.set_period(period_ns)?;
+        }
+        Ok(())
+    }
+
+    /// What Python code raised where nobody waits for it: the loop's handler hears of it, and
+    /// Ctrl-C goes on.
+    fn tell(&self, py: Python<'_>, error: PyErr) -> PyResult<()> {
+        if !error.is_instance_of::<PyException>(py) {
+            return Err(error);
+        }
+        let context = PyDict::new(py);
+        context.set_item("message", "an OpenEnv connection failed while it read")?;
+        context.set_item("exception", error.into_value(py))?;
+        let handler = intern!(py, "call_exception_handler");
+        self.event_loop.bind(py).call_method1(handler, (context,)).map(drop)
+    }
+
+    /// Watches a socket no more. In a forked child the set is still the parent's.
+    fn forget(&self, token: u64, socket: &Socket) -> Option<Py<Transport>> {
+        let mut state = self.lock();
+        if let Some(poller) = &state.poller
+            && self.process == std::process::id()
+        {
+            // It was added, so this cannot fail; and if it did, it is closed next.
+            let _ = poller.remove(socket);
+        }
+        state.transports.remove(&token)
+    }
+}
+
+#[expect(unsafe_code, reason = "a descriptor from Python is a number")]
+fn owned(fd: RawFd) -> OwnedFd {
+    // SAFETY: it comes from `socket.detach()`, so nobody else owns or closes it.
+    unsafe { OwnedFd::from_raw_fd(fd) }
+}
+
+/// One socket of a hub.
+#[pyclass(frozen, weakref, module = "openenv._rust")]
+#[derive(Debug)]
+pub(crate) struct Transport {
+    hub: Py<Hub>,
+    endpoint: Py<ClientEndpoint>,
+    token: u64,
+    max_unsent_bytes: usize,
+    inner: Mutex<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    /// `None` once closed.
+    socket: Option<Socket>,
+    driver: Option<Py<PyAny>>,
+    is_closing: bool,
+    /// When something was written that has not been answered.
+    asked_ns: Option<u64>,
+}
+
+#[pymethods]
+impl Transport {
+    /// Sends, or keeps for later what the socket does not take. A peer that leaves more than
+    /// `max_unsent_bytes` unread is cut off.
+    fn write(&self, py: Python<'_>, data: &Bound<'_, PyBytes>) {
+        self.send(py, data.as_bytes());
+    }
+
+    /// Sends what is unsent, then closes.
+    fn close(&self, py: Python<'_>) {
+        let is_done = {
+            let mut inner = self.lock();
+            inner.is_closing = true;
+            inner.socket.as_ref().is_some_and(|socket| socket.unsent_bytes() == 0)
+        };
+        if is_done {
+            self.end(py, None);
+        } else {
+            self.watch(py);
+        }
+    }
+
+    /// Closes at once.
+    fn abort(&self, py: Python<'_>) {
+        self.end(py, None);
+    }
+
+    fn is_closing(&self) -> bool {
+        let inner = self.lock();
+        inner.is_closing || inner.socket.is_none()
+    }
+
+    fn get_write_buffer_size(&self) -> usize {
+        self.lock().socket.as_ref().map_or(0, Socket::unsent_bytes)
+    }
+
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.hub)?;
+        visit.call(&self.endpoint)?;
+        if let Ok(inner) = self.inner.try_lock() {
+            visit.call(&inner.driver)?;
+        }
+        Ok(())
+    }
+
+    fn __clear__(&self) {
+        let driver = self.lock().driver.take();
+        drop(driver);
+    }
+}
+
+impl Transport {
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn take_asked(&self) -> Option<u64> {
+        self.lock().asked_ns.take()
+    }
+
+    fn send(&self, py: Python<'_>, data: &[u8]) {
+        let asked_ns = monotonic_ns();
+        let (outcome, began_to_wait) = {
+            let mut inner = self.lock();
+            if inner.is_closing {
+                return;
+            }
+            inner.asked_ns.get_or_insert(asked_ns);
+            let Some(socket) = &mut inner.socket else { return };
+            let waited = socket.unsent_bytes() > 0;
+            let outcome = socket.send(data).map(|()| socket.unsent_bytes());
+            (outcome, !waited)
+        };
+        match outcome {
+            Ok(0) => {}
+            Ok(unsent) if unsent > self.max_unsent_bytes => self.end(py, None),
+            Ok(_) if began_to_wait => self.watch(py),
+            Ok(_) => {}
+            Err(error) => self.end(py, Some(error)),
+        }
+    }
+
+    fn flush(&self, py: Python<'_>) {
+        let (outcome, is_closing) = {
+            let mut inner = self.lock();
+            let is_closing = inner.is_closing;
+            let Some(socket) = &mut inner.socket else { return };
+            if socket.unsent_bytes() == 0 {
+                return; // woken by the connection's end, which reading tells better
+            }
+            (socket.flush().map(|()| socket.unsent_bytes()), is_closing)
+        };
+        match outcome {
+            Ok(0) if is_closing => self.end(py, None),
+            Ok(0) => self.watch(py),
+            Ok(_) => {}
+            Err(error) => self.end(py, Some(error)),
+        }
+    }
+
+    fn read(&self, py: Python<'_>, buffer: &mut [u8], now: f64) -> PyResult<()> {
+        for _ in 0..READS {
+            let received = {
+                let inner = self.lock();
+                match &inner.socket {
+                    Some(socket) if !inner.is_closing => socket.receive(buffer),
+                    _ => return Ok(()),
+                }
+            };
+            let bytes = match received {
+                Ok(Received::Bytes(count)) => buffer.get(..count).unwrap_or_default(),
+                Ok(Received::Nothing) => return Ok(()),
+                Ok(Received::End) => {
+                    self.end(py, None);
+                    return Ok(());
+                }
+                Err(error) => {
+                    self.end(py, Some(error));
+                    return Ok(());
+                }
+            };
+            let fed = self.endpoint.get().feed(py, bytes, now)?;
+            if !fed.output.is_empty() {
+                self.send(py, &fed.output);
+            }
+            if fed.is_over {
+                self.close(py);
+            }
+            if bytes.len() < buffer.len() {
+                return Ok(());
+            }
+        }
+        Ok(())
+    }
+
+    /// Watches for what is wanted now.
+    fn watch(&self, py: Python<'_>) {
+        let outcome = {
+            let inner = self.lock();
+            let Some(socket) = &inner.socket else { return };
+            let (reading, writing) = (!inner.is_closing, socket.unsent_bytes() > 0);
+            self.hub.get().with_poller(|it| it.watch(socket, self.token, reading, writing))
+        };
+        if outcome.is_err() {
+            self.end(py, None);
+        }
+    }
+
+    /// Closes the socket and sees to it that the driver hears of it.
+    fn end(&self, py: Python<'_>, error: Option<io::Error>) {
+        let (held, driver) = {
+            let mut inner = self.lock();
+            let Some(socket) = inner.socket.take() else { return };
+            // Removed before it is closed: its number may be somebody else's then.
+            let held = self.hub.get().forget(self.token, &socket);
+            drop(socket);
+            (held, inner.driver.take())
+        };
+        if let Some(driver) = driver
+            && let Err(error) = self.tell_loss(py, &driver, error)
+        {
+            // The loop is closed, and nobody is left to hear of it.
+            error.write_unraisable(py, None);
+        }
+        drop(held);
+    }
+
+    fn tell_loss(
+        &self,
+        py: Python<'_>,
+        driver: &Py<PyAny>,
+        error: Option<io::Error>,
+    ) -> PyResult<()> {
+        let event_loop = self.hub.get().event_loop.bind(py);
+        if event_loop.call_method0(intern!(py, "is_closed"))?.is_truthy()? {
+            return Ok(());
+        }
+        let error = error.map(|error| PyErr::from(error).into_value(py));
+        let lost = driver.bind(py).getattr(intern!(py, "connection_lost"))?;
+        event_loop.call_method1(intern!(py, "call_soon"), (lost, error)).map(drop)
+    }
+}
