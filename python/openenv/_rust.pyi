@@ -247,6 +247,26 @@ class Transport:
     def write(self, data: bytes) -> None:
         """Send, or keep for later what the socket does not take."""
 
+    def request(
+        self, op: str, payload: object, decoder: Decoder, timeout_s: float | None
+    ) -> Future[Any] | None:
+        """Ask at once, where that can be done.
+
+        Args:
+            op: ``reset``, ``step``, ``state`` or ``mcp``.
+            payload: What becomes ``data``; None for ``state``.
+            decoder: How the answer's ``data`` becomes the result.
+            timeout_s: Seconds to wait for the answer; None: for ever.
+
+        Returns:
+            The answer's future; None, and nothing was sent, on any other loop than
+            its own and when the connection is not open.
+
+        Raises:
+            EncodeError: The payload has no wire form; nothing was sent.
+            LimitExceeded: It is larger than either side takes; nothing was sent.
+        """
+
     def close(self) -> None:
         """Send what is unsent, then close."""
 

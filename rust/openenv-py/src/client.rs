@@ -114,28 +114,10 @@ impl ClientEndpoint {
         deadline: f64,
         now: f64,
     ) -> PyResult<Option<Bound<'py, PyBytes>>> {
-        let op = op_from(op)?;
-        let mut frame = Vec::with_capacity(FRAME_BYTES);
-        let begun = self.lock().endpoint.begin(op, &mut frame);
-        payload::write(op, payload, &mut frame)?;
-        let key = future.as_ptr() as usize;
-        let call = Call { future, decoder, timeout_s: deadline - now };
-        let mut inner = self.lock();
-        if inner.refusal.is_some() {
-            drop(inner);
-            return Err(self.ending(py));
-        }
-        let deadline_ns = nanoseconds(deadline);
-        match inner.endpoint.submit(begun, frame, deadline_ns, call, &mut Entropy) {
-            Ok((id, frame)) => {
-                inner.waiting.push((key, id));
-                Ok(frame.map(|frame| PyBytes::new(py, &frame)))
-            }
-            Err(SubmitError::NotOpen) => {
-                drop(inner);
-                Err(self.ending(py))
-            }
-            Err(error) => Err(submit_error(&error)),
+        match self.submit(op, payload, future, decoder, deadline, now)? {
+            Submitted::Frame(frame) => Ok(Some(PyBytes::new(py, &frame))),
+            Submitted::Queued => Ok(None),
+            Submitted::NotOpen => Err(self.ending(py)),
         }
     }
 
@@ -266,6 +248,17 @@ impl ClientEndpoint {
     }
 }
 
+/// What became of a request.
+#[derive(Debug)]
+pub(crate) enum Submitted {
+    /// It is to be sent now.
+    Frame(Vec<u8>),
+    /// It is sent in its turn.
+    Queued,
+    /// Nothing was taken.
+    NotOpen,
+}
+
 /// What an endpoint wants after it was fed.
 #[cfg(target_os = "linux")]
 #[derive(Debug)]
@@ -277,6 +270,37 @@ pub(crate) struct Fed {
 }
 
 impl ClientEndpoint {
+    /// Takes a request; `Err` where nothing was taken and the caller is at fault.
+    pub(crate) fn submit(
+        &self,
+        op: &str,
+        payload: &Bound<'_, PyAny>,
+        future: Py<PyAny>,
+        decoder: Py<Decoder>,
+        deadline: f64,
+        now: f64,
+    ) -> PyResult<Submitted> {
+        let op = op_from(op)?;
+        let mut frame = Vec::with_capacity(FRAME_BYTES);
+        let begun = self.lock().endpoint.begin(op, &mut frame);
+        payload::write(op, payload, &mut frame)?;
+        let key = future.as_ptr() as usize;
+        let call = Call { future, decoder, timeout_s: deadline - now };
+        let mut inner = self.lock();
+        if inner.refusal.is_some() {
+            return Ok(Submitted::NotOpen);
+        }
+        let deadline_ns = nanoseconds(deadline);
+        match inner.endpoint.submit(begun, frame, deadline_ns, call, &mut Entropy) {
+            Ok((id, frame)) => {
+                inner.waiting.push((key, id));
+                Ok(frame.map_or(Submitted::Queued, Submitted::Frame))
+            }
+            Err(SubmitError::NotOpen) => Ok(Submitted::NotOpen),
+            Err(error) => Err(submit_error(&error)),
+        }
+    }
+
     /// Does what `receive` does, for a socket that is read from here.
     #[cfg(target_os = "linux")]
     pub(crate) fn feed(&self, py: Python<'_>, bytes: &[u8], now: f64) -> PyResult<Fed> {

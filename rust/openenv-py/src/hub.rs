@@ -16,10 +16,12 @@ use openenv_net::{Pace, Poller, Ready, Received, Socket, monotonic_ns};
 use pyo3::exceptions::{PyException, PyRuntimeError};
 use pyo3::intern;
 use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBytes, PyDict};
 use pyo3::{PyTraverseError, PyVisit};
 
-use crate::client::ClientEndpoint;
+use crate::client::{ClientEndpoint, Submitted};
+use crate::decoder::Decoder;
 
 /// Read at once from one socket.
 const READ_BYTES: usize = 256 * 1024;
@@ -221,6 +223,12 @@ impl Hub {
     }
 }
 
+/// The event loop that runs in this thread, or None.
+fn running_loop(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
+    static RUNNING_LOOP: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    RUNNING_LOOP.import(py, "asyncio", "_get_running_loop")?.call0()
+}
+
 #[expect(unsafe_code, reason = "a descriptor from Python is a number")]
 fn owned(fd: RawFd) -> OwnedFd {
     // SAFETY: it comes from `socket.detach()`, so nobody else owns or closes it.
@@ -254,6 +262,33 @@ impl Transport {
     /// `max_unsent_bytes` unread is cut off.
     fn write(&self, py: Python<'_>, data: &Bound<'_, PyBytes>) {
         self.send(py, data.as_bytes());
+    }
+
+    /// Asks at once, where that can be done: on its own loop, with the connection open. The future
+    /// of the answer, or `None`.
+    fn request<'py>(
+        &self,
+        py: Python<'py>,
+        op: &str,
+        payload: &Bound<'py, PyAny>,
+        decoder: Py<Decoder>,
+        timeout_s: Option<f64>,
+    ) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let event_loop = self.hub.get().event_loop.bind(py);
+        if self.is_closing() || !running_loop(py)?.is(event_loop) {
+            return Ok(None);
+        }
+        let now: f64 = event_loop.call_method0(intern!(py, "time"))?.extract()?;
+        let deadline = timeout_s.map_or(f64::INFINITY, |timeout_s| now + timeout_s);
+        let future = event_loop.call_method0(intern!(py, "create_future"))?;
+        let waiter = future.clone().unbind();
+        match self.endpoint.get().submit(op, payload, waiter, decoder, deadline, now)? {
+            Submitted::Frame(frame) => self.send(py, &frame),
+            Submitted::Queued => {}
+            Submitted::NotOpen => return Ok(None),
+        }
+        self.arm(py, deadline)?;
+        Ok(Some(future))
     }
 
     /// Sends what is unsent, then closes.
@@ -306,6 +341,17 @@ impl Transport {
 
     fn take_asked(&self) -> Option<u64> {
         self.lock().asked_ns.take()
+    }
+
+    /// Has the driver see to it that a deadline is not missed.
+    fn arm(&self, py: Python<'_>, deadline: f64) -> PyResult<()> {
+        let driver = self.lock().driver.as_ref().map(|driver| driver.clone_ref(py));
+        let Some(driver) = driver else { return Ok(()) };
+        let due: f64 = driver.bind(py).getattr(intern!(py, "due"))?.extract()?;
+        if deadline < due {
+            driver.bind(py).call_method0(intern!(py, "arm"))?;
+        }
+        Ok(())
     }
 
     fn send(&self, py: Python<'_>, data: &[u8]) {

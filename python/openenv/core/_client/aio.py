@@ -27,6 +27,8 @@ from openenv.core._client.timers import timers_of
 from openenv.errors import ClientError, ConnectFailed, ProtocolError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from openenv.core._client.dial import Address
     from openenv.core._client.settings import Settings
 
@@ -106,6 +108,8 @@ class Connection(dial.Driver):
     ) -> None:
         self.loop = loop
         self.due = math.inf
+        # The short way of `request`, or what says that there is none.
+        self.ask: Callable[..., asyncio.Future[Any] | None] = _not_at_once
         self.opened: asyncio.Future[None] = loop.create_future()
         self._deadline = deadline
         self.max_unsent_bytes = settings.max_message_bytes + _UNREAD_SLACK_BYTES
@@ -249,6 +253,8 @@ class Connection(dial.Driver):
         self, transport: asyncio.BaseTransport | _rust.Transport
     ) -> None:
         self._transport = cast("asyncio.Transport | _rust.Transport", transport)
+        if isinstance(transport, _rust.Transport):
+            self.ask = transport.request
         if self._lost.done():  # given up before it was made
             self._transport.abort()
             return
@@ -306,6 +312,10 @@ class Connection(dial.Driver):
             transport.get_write_buffer_size() > self.max_unsent_bytes
         ):
             transport.abort()
+
+
+def _not_at_once(*_: object) -> None:
+    return None
 
 
 def _headers(address: Address, settings: Settings) -> list[tuple[str, str]]:

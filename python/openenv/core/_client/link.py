@@ -168,6 +168,40 @@ class Link:
             return self._connect_and_ask(call)
         return self._ask(connection, call, connection.loop.time())
 
+    def perform_at_once(
+        self, op: str, payload: object, decoder: _rust.Decoder
+    ) -> Coroutine[Any, Any, Any] | None:
+        """Send a step or state request of a begun session, where nothing is in the way.
+
+        Returns:
+            The coroutine that waits for the answer, to be awaited at once; None, and
+            nothing was sent, where `perform` has to do it.
+
+        Raises:
+            OpenEnvError: The request cannot be sent, as `Connection.request`.
+        """
+        connection = self._connection
+        if (
+            connection is None
+            or self._queued
+            or self._lost is not None
+            or not self._begun
+        ):
+            return None
+        timeout_s = self._settings.message_timeout_s
+        future = connection.ask(op, payload, decoder, timeout_s)
+        return None if future is None else self._answer(connection, future)
+
+    async def _answer(self, connection: Connection, future: asyncio.Future[Any]) -> Any:
+        try:
+            return await future
+        except asyncio.CancelledError:
+            connection.endpoint.abandon(future)
+            raise
+        except _SESSION_ENDS as exc:
+            self._end(connection, exc)
+            raise
+
     async def perform_later(self, call: Call) -> Any:
         """Make a call whenever this is run; for callers on other threads."""
         return await self.perform(call)
