@@ -4,8 +4,8 @@
 #   sanitize.sh PYTHON     the pure crates, then the extension inside that Python
 #
 # PYTHON has the dependencies of the tests. PROPTEST_CASES is 32 unless set: a case costs more here.
-# Exit 1 on a finding, 3 without a nightly toolchain. Leaks are looked for in the pure crates only:
-# CPython itself ends with memory it did not free.
+# Exit 1 on a finding, 3 without a nightly toolchain. In CPython only what Rust reads and writes is
+# checked, and no leaks: the interpreter itself ends with memory it did not free.
 set -euo pipefail
 python=$(realpath --no-symlinks "${1:?usage: sanitize.sh PYTHON}")
 cd "$(dirname "$0")/.."
