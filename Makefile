@@ -42,7 +42,7 @@ test: setup ## cargo test, then the whole Python suite with the built wheel
 	OPENENV_WHEEL="$(WHEEL)" $(BIN)/pytest $(PYTEST_OPTIONS)
 
 .PHONY: check
-check: check-rust check-python check-types check-imports check-crates ## formatters, linters, types, floors of imports, list of crates
+check: check-rust check-unsafe check-python check-types check-imports check-crates ## formatters, linters, unsafe code, types, floors of imports, list of crates
 
 .PHONY: wheel
 wheel: $(DIST)/stamp ## build the release wheel into dist/
@@ -65,9 +65,14 @@ FUZZ_SECONDS ?= 30
 fuzz: require-cargo ## fuzz every target for FUZZ_SECONDS (30); needs a nightly toolchain
 	rust/fuzz/run.sh $(FUZZ_SECONDS)
 
+.PHONY: sanitize
+sanitize: setup ## tests of the Rust code under AddressSanitizer; needs a nightly toolchain
+	rust/sanitize.sh $(BIN)/python
+
 .PHONY: nightly
-nightly: setup peers ## the long runs: properties with many cases, conformance, half an hour of fuzzing a target
+nightly: setup peers ## the long runs: properties with many cases, sanitizer, conformance, half an hour of fuzzing a target
 	PROPTEST_CASES=20000 cargo test --release --locked
+	$(MAKE) sanitize
 	$(MAKE) conformance
 	$(MAKE) fuzz FUZZ_SECONDS=1800
 
@@ -83,10 +88,15 @@ clean: ## remove everything that was built here
 
 # --- parts of `check` ---
 
-.PHONY: check-rust check-python check-types check-imports check-crates
+.PHONY: check-rust check-unsafe check-python check-types check-imports check-crates
 check-rust: setup
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --locked --quiet -- -D warnings
+
+# The binding alone may have unsafe code, and every crate has the lints that ask for its reasons.
+check-unsafe:
+	@diff <(echo rust/openenv-py/src/lib.rs) <(grep -Lx '#!\[forbid(unsafe_code)\]' rust/*/src/lib.rs rust/*/src/bin/*.rs)
+	@diff /dev/null <(grep -Lx 'workspace = true' rust/openenv-*/Cargo.toml) # of [lints]
 
 check-python: setup
 	$(BIN)/ruff check --quiet .

@@ -208,7 +208,8 @@ impl ServerEndpoint {
                 self.drain_control();
                 self.session.closing();
                 self.cause = Some(Cause::ClosedByCaller);
-                self.stage = Stage::Closing { deadline_ns: now_ns + CLOSE_TIMEOUT_NS };
+                self.stage =
+                    Stage::Closing { deadline_ns: now_ns.saturating_add(CLOSE_TIMEOUT_NS) };
             }
             Stage::Handshake { .. } | Stage::Deciding { .. } => {
                 self.finish(Cause::ClosedByCaller, events);

@@ -511,3 +511,12 @@ async def test_an_endpoint_in_a_cycle_is_collected():
 def test_an_unknown_lift_is_refused():
     with pytest.raises(ValueError, match="done, reward and metadata"):
         Decoder.result(Result, None, None, ["truncated"])
+
+
+async def test_a_clock_at_its_end_can_still_close():
+    wire = Wire()
+    wire.connect()
+
+    wire.endpoint.close(1000, 1e30)
+
+    assert wire.endpoint.state == "closing"

@@ -199,7 +199,8 @@ impl<T> ClientEndpoint<T> {
                 self.fail_all(events);
                 self.farewell(code, mask);
                 self.cause = self.cause.take().or(Some(Cause::ClosedByCaller));
-                self.stage = Stage::Closing { deadline_ns: now_ns + CLOSE_TIMEOUT_NS };
+                self.stage =
+                    Stage::Closing { deadline_ns: now_ns.saturating_add(CLOSE_TIMEOUT_NS) };
             }
             Stage::Idle(_) | Stage::Connecting { .. } => {
                 self.finish(Cause::ClosedByCaller, events);
