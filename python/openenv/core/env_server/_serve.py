@@ -184,11 +184,10 @@ def _tell_bad_text_in_a_line(record: logging.LogRecord) -> bool:
 
 
 def _settings(max_message_bytes: int) -> Mapping[str, Any]:
-    sansio = "websockets-sansio" in WS_PROTOCOLS
     return {
         "loop": "auto",
         "http": "httptools",
-        "ws": "websockets-sansio" if sansio else "auto",
+        "ws": _websocket_protocol(),
         "ws_max_size": max_message_bytes,
         "ws_ping_interval": PING_INTERVAL_S,
         "ws_ping_timeout": PING_TIMEOUT_S,
@@ -198,6 +197,16 @@ def _settings(max_message_bytes: int) -> Mapping[str, Any]:
         "access_log": False,
         "log_config": None,
     }
+
+
+def _websocket_protocol() -> str | type[asyncio.Protocol]:
+    if "websockets-sansio" not in WS_PROTOCOLS:  # an older uvicorn
+        return "auto"
+    from openenv.core.env_server._guarded_websockets import (  # noqa: PLC0415 - as above
+        GuardedWebSocketProtocol,
+    )
+
+    return GuardedWebSocketProtocol
 
 
 def _bind(host: str, port: int) -> socket.socket:
