@@ -213,6 +213,24 @@ def test_what_msgspec_does_not_know_is_made_by_pydantic():
         shape.from_json(b'{"action":{"move":5},"path":"/a"}')
 
 
+class Left(msgspec.Struct, tag=True):
+    x: int
+
+
+class Right(msgspec.Struct, tag=True):
+    x: int
+
+
+def test_structs_in_a_union_are_told_by_their_tag():
+    shape = shape_of(Left | Right | None)
+    assert shape.from_json is not None
+    assert shape.from_objects is not None
+
+    assert Right(1) == shape.from_json(b'{"type":"Right","x":1}')
+    assert Left(1) == shape.from_objects({"type": "Left", "x": 1})
+    assert shape.from_json(b"null") is None
+
+
 def test_codecs_are_made_once_a_pair_of_types():
     assert codec_of(Observation, State) is codec_of(Observation, State)
 

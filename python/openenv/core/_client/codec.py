@@ -4,7 +4,7 @@
 type argument          how an answer becomes it
 ====================== =========================================================
 pydantic model         its validator, on the JSON bytes
-msgspec struct         msgspec's decoder, on the JSON bytes
+msgspec struct(s)      msgspec's decoder, on the JSON bytes
 dataclass, TypedDict   msgspec's decoder, on the JSON bytes
 ``dict``, ``Any``, …   Rust alone
 any other type         pydantic's ``TypeAdapter``
@@ -39,6 +39,7 @@ from openenv.core.client_types import StepResult
 _LIFTED: Final = ("done", "reward", "metadata")
 _ALIAS_PATHS: Final = (AliasChoices, AliasPath)
 _UNTYPED: Final = (Any, object, dict, Mapping, typing.Mapping)
+_UNIONS: Final = (typing.Union, types.UnionType)
 
 FromJson = Callable[[bytes], object]
 FromObjects = Callable[[Any], object]
@@ -101,7 +102,7 @@ def shape_of(kind: Any) -> Shape:
         return Shape(
             validator.validate_json, validator.validate_python, _field_names(kind)
         )
-    if _is_for_msgspec(origin):
+    if _is_for_msgspec(kind):
         convert = functools.partial(_convert, kind)
         return Shape(_from_json(kind, convert), convert, _field_names(kind))
     adapter: TypeAdapter[Any] = TypeAdapter(kind)
@@ -166,16 +167,23 @@ def _is_untyped(kind: Any, origin: Any) -> bool:
     )
 
 
-def _is_for_msgspec(origin: Any) -> bool:
+def _is_for_msgspec(kind: Any) -> bool:
+    origin = get_origin(kind) or kind
+    if origin in _UNIONS:  # pydantic knows no structs, msgspec tells them by their tag
+        members = [kind for kind in get_args(kind) if kind is not types.NoneType]
+        return any(map(_is_struct, members)) and all(map(_is_for_msgspec, members))
     # pydantic takes `typing.TypedDict` from Python 3.12 on only; its own dataclasses
     # have validators that msgspec does not know.
     if not isinstance(origin, type) or hasattr(origin, "__pydantic_validator__"):
         return False
     return (
-        issubclass(origin, msgspec.Struct)
-        or dataclasses.is_dataclass(origin)
-        or is_typeddict(origin)
+        _is_struct(origin) or dataclasses.is_dataclass(origin) or is_typeddict(origin)
     )
+
+
+def _is_struct(kind: Any) -> bool:
+    origin = get_origin(kind) or kind
+    return isinstance(origin, type) and issubclass(origin, msgspec.Struct)
 
 
 def _from_json(kind: Any, convert: FromObjects) -> FromJson:
@@ -215,7 +223,7 @@ def _field_names(kind: Any) -> frozenset[str]:
     origin = get_origin(kind) or kind
     if origin is typing.Annotated:
         return _field_names(get_args(kind)[0])
-    if origin in {typing.Union, types.UnionType}:
+    if origin in _UNIONS:
         members = [_field_names(member) for member in get_args(kind)]
         return frozenset.intersection(*members)
     if not isinstance(origin, type):
