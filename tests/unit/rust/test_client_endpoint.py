@@ -410,6 +410,23 @@ async def test_a_decoder_may_call_back_into_the_endpoint(wire):
     assert [("open", 0)] == states
 
 
+async def test_a_decoder_that_raises_stop_iteration_fails_its_call_only(wire):
+    wire = await wire()
+
+    def convert(_text):
+        return next(iter(()))
+
+    future = wire.call(payload={}, decoder=Decoder.result(Result, convert))
+    wire.say(observation({}))
+    with pytest.raises(RuntimeError, match="raised StopIteration") as caught:
+        await asyncio.wait_for(future, 5)
+    assert isinstance(caught.value.__cause__, StopIteration)
+
+    future = wire.call(payload={})
+    wire.say(observation({"v": 1}))
+    assert Result({"v": 1}) == await future
+
+
 async def test_an_endpoint_in_a_cycle_is_collected():
     class Opened(asyncio.Future):
         pass
