@@ -76,7 +76,7 @@ class Plan:
         self.build, self.hangs, self.is_async = build, hangs, is_async
         self.constructing, self.constructed = threading.Event(), threading.Event()
         self.stepping, self.stepped = threading.Event(), threading.Event()
-        self.closing, self.closed = threading.Event(), threading.Event()
+        self.closed = threading.Event()
         self.opening = self.session = self.step = self.end = None
 
     def open_gates(self):
@@ -129,7 +129,6 @@ class Sync(Environment):
         raise NotImplementedError
 
     def close(self):
-        self.plan.closing.set()
         assert not self.plan.hangs or self.plan.closed.wait(WAIT_S)
         self.living.change(-1)
         raise RuntimeError("close() raises, too")
@@ -140,7 +139,6 @@ class Async(Sync):
         raise NotImplementedError
 
     async def close(self):
-        self.plan.closing.set()
         if self.plan.hangs:
             await until(self.plan.closed.is_set)
         self.living.change(-1)
