@@ -221,6 +221,18 @@ class Right(msgspec.Struct, tag=True):
     x: int
 
 
+def test_a_refusal_is_told_in_the_words_of_the_first_parser():
+    class Blob(msgspec.Struct):
+        raw: bytes
+        number: int
+
+    from_json = shape_of(Blob).from_json
+    assert from_json is not None
+
+    with pytest.raises(msgspec.ValidationError, match=r"`\$\.number`"):
+        from_json(b'{"raw":"YWI=","number":"x"}')
+
+
 def test_structs_in_a_union_are_told_by_their_tag():
     shape = shape_of(Left | Right | None)
     assert shape.from_json is not None
