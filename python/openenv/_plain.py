@@ -49,7 +49,7 @@ def plain(value: object) -> object:
     if _is_array(value):
         return _array(value)
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return {f.name: getattr(value, f.name) for f in dataclasses.fields(value)}
+        return _set_fields(value)
     if hasattr(value, "__next__"):
         return list(cast("Any", value))
     try:
@@ -59,14 +59,16 @@ def plain(value: object) -> object:
 
 
 def plain_key(key: object) -> str:
-    """Give the text of a dict's key that is neither text nor a number.
+    """Give the text of a dict's key that is neither text nor a number of Python's.
 
     Raises:
-        TypeError: No text is known for the type.
+        TypeError: No text is known for the type, or for this value (``bytes`` that
+            are not UTF-8).
     """
+    simple = _array(key) if _is_array(key) else key  # a numpy scalar
     try:
-        (text,) = pydantic_core.to_jsonable_python({key: None})
-    except pydantic_core.PydanticSerializationError:
+        (text,) = pydantic_core.to_jsonable_python({simple: None})
+    except (pydantic_core.PydanticSerializationError, UnicodeDecodeError):
         raise TypeError(type_name(key)) from None
     return cast("str", text)
 
@@ -116,8 +118,10 @@ def _is_array(value: object) -> bool:
 
 def _array(value: Any) -> object:  # noqa: ANN401 - told by its package
     plainer: Any = value.tolist()
-    # numpy has no Python number for some of its own (longdouble).
-    return plainer if type(plainer) is not type(value) else float(plainer)
+    if type(plainer) is not type(value):
+        return plainer
+    # numpy has no Python number for some of its own (longdouble, clongdouble).
+    return complex(plainer) if hasattr(type(value), "__complex__") else float(plainer)
 
 
 def type_name(value: object) -> str:
@@ -129,21 +133,47 @@ def type_name(value: object) -> str:
 
 
 def _marked(value: bytes | bytearray | memoryview) -> dict[str, str]:
-    return {BYTES_MARKER: base64.b64encode(value).decode("ascii")}
+    # base64 takes no view with gaps or in Fortran's order; `bytes` copies its items.
+    data = bytes(value) if isinstance(value, memoryview) else value
+    return {BYTES_MARKER: base64.b64encode(data).decode("ascii")}
 
 
 def _model(value: pydantic.BaseModel) -> object:
     return value.__pydantic_serializer__.to_python(value)
 
 
-def _struct(value: object) -> object:
-    return {
-        field.encode_name: getattr(value, field.name)
-        for field in msgspec.structs.fields(cast("msgspec.Struct", value))
-    }
+def _set_fields(value: Any) -> object:  # noqa: ANN401 - any dataclass
+    """Give a dataclass's fields that have a value, as pydantic does."""
+    names = (field.name for field in dataclasses.fields(value))
+    return {name: getattr(value, name) for name in names if hasattr(value, name)}
+
+
+def _struct(value: Any) -> object:  # noqa: ANN401 - any struct
+    """Give what `msgspec.json.encode` writes: its options are on the class."""
+    config = value.__struct_config__
+    values = [getattr(value, name) for name in value.__struct_fields__]
+    if config.array_like:
+        return values if config.tag is None else [config.tag, *values]
+    pairs = zip(value.__struct_encode_fields__, values, strict=True)
+    members = {name: each for name, each in pairs if each is not msgspec.UNSET}
+    if config.omit_defaults:
+        for field in msgspec.structs.fields(value):
+            if _is_default(field, members.get(field.encode_name)):
+                members.pop(field.encode_name, None)
+    return members if config.tag is None else {config.tag_field: config.tag, **members}
+
+
+def _is_default(field: msgspec.structs.FieldInfo, value: object) -> bool:
+    """Tell whether ``omit_defaults`` leaves a value out, as msgspec decides it."""
+    if field.default_factory is msgspec.NODEFAULT:
+        return value is field.default
+    kind = type(value)
+    return kind is field.default_factory and kind in _EMPTY_DEFAULTS and not value
 
 
 _ARRAY_PACKAGES = frozenset({"numpy", "torch", "jax", "jaxlib", "tensorflow"})
+
+_EMPTY_DEFAULTS: frozenset[type] = frozenset({list, dict, set})
 
 _BY_TYPE: Mapping[type, Callable[[Any], object]] = {
     bytes: _marked,

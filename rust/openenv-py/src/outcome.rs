@@ -1,6 +1,7 @@
 //! What a caller gets: its future's result, or why there is none.
 
 use openenv_endpoint::{Cause, HandshakeError};
+use pyo3::exceptions::{PyRuntimeError, PyStopIteration};
 use pyo3::intern;
 use pyo3::prelude::*;
 
@@ -16,13 +17,27 @@ pub(crate) fn resolve(
     let py = future.py();
     let set = match result {
         Ok(value) => future.call_method1(intern!(py, "set_result"), (value,)),
-        Err(error) => future.call_method1(intern!(py, "set_exception"), (error.into_value(py),)),
+        Err(error) => {
+            let error = holdable(py, error).into_value(py);
+            future.call_method1(intern!(py, "set_exception"), (error,))
+        }
     };
     match set {
         Ok(_) => Ok(()),
         Err(_) if future.call_method0(intern!(py, "done"))?.is_truthy()? => Ok(()),
         Err(error) => Err(error),
     }
+}
+
+/// No future takes a `StopIteration`, which the decoder of a user's type may raise. Without another
+/// error in its place nothing would end the call.
+fn holdable(py: Python<'_>, error: PyErr) -> PyErr {
+    if !error.is_instance_of::<PyStopIteration>(py) {
+        return error;
+    }
+    let instead = PyRuntimeError::new_err("the decoder of the answer raised StopIteration");
+    instead.set_cause(py, Some(error));
+    instead
 }
 
 pub(crate) fn refusal_error(py: Python<'_>, text: &[u8]) -> PyResult<PyErr> {

@@ -2,9 +2,11 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
+from pathlib import PurePosixPath
 from typing import Annotated, Any, Generic, TypedDict, TypeVar
 
 import msgspec
+import pydantic
 import pytest
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -168,6 +170,77 @@ def test_bytes_survive_where_objects_are_converted():
     assert convert is not None
 
     assert Blob(raw=b"\xff\x00") == convert({"raw": b"\xff\x00"})
+
+
+@pydantic.dataclasses.dataclass
+class Checked:
+    board: list[int]
+
+    @pydantic.field_validator("board")
+    @classmethod
+    def _not_empty(cls, board):
+        if not board:
+            raise ValueError("the board has no fields")
+        return board
+
+
+def test_a_dataclass_of_pydantic_keeps_its_validators():
+    shape = shape_of(Checked)
+    assert shape.from_json is not None
+    assert shape.from_objects is not None
+
+    with pytest.raises(pydantic.ValidationError, match="the board has no fields"):
+        shape.from_json(b'{"board":[]}')
+    with pytest.raises(pydantic.ValidationError, match="the board has no fields"):
+        shape.from_objects({"board": []})
+
+
+@dataclasses.dataclass
+class Around:
+    action: Action
+    path: PurePosixPath
+
+
+def test_what_msgspec_does_not_know_is_made_by_pydantic():
+    shape = shape_of(Around)
+    assert shape.from_json is not None
+    assert shape.from_objects is not None
+    made = Around(Action(move="up"), PurePosixPath("/a"))
+
+    assert made == shape.from_json(b'{"action":{"move":"up"},"path":"/a"}')
+    assert made == shape.from_objects({"action": {"move": "up"}, "path": "/a"})
+    with pytest.raises(msgspec.ValidationError, match=r"move(.|\n)*at `\$\.action`"):
+        shape.from_json(b'{"action":{"move":5},"path":"/a"}')
+
+
+class Left(msgspec.Struct, tag=True):
+    x: int
+
+
+class Right(msgspec.Struct, tag=True):
+    x: int
+
+
+def test_a_refusal_is_told_in_the_words_of_the_first_parser():
+    class Blob(msgspec.Struct):
+        raw: bytes
+        number: int
+
+    from_json = shape_of(Blob).from_json
+    assert from_json is not None
+
+    with pytest.raises(msgspec.ValidationError, match=r"`\$\.number`"):
+        from_json(b'{"raw":"YWI=","number":"x"}')
+
+
+def test_structs_in_a_union_are_told_by_their_tag():
+    shape = shape_of(Left | Right | None)
+    assert shape.from_json is not None
+    assert shape.from_objects is not None
+
+    assert Right(1) == shape.from_json(b'{"type":"Right","x":1}')
+    assert Left(1) == shape.from_objects({"type": "Left", "x": 1})
+    assert shape.from_json(b"null") is None
 
 
 def test_codecs_are_made_once_a_pair_of_types():

@@ -183,6 +183,15 @@ def test_renamed_struct_fields_go_under_their_wire_names():
     assert {"gridSize": 3} == observation_parts(Renamed()).observation
 
 
+def test_a_struct_has_its_tag_and_no_members_that_are_unset():
+    class Tagged(msgspec.Struct, tag="seen", tag_field="kind"):
+        grid: int
+        extra: int | msgspec.UnsetType = msgspec.UNSET
+
+    assert {"kind": "seen", "grid": 1} == observation_parts(Tagged(1)).observation
+    assert {"kind": "seen", "grid": 1, "extra": 2} == state_members(Tagged(1, 2))
+
+
 @pytest.mark.parametrize("value", [{"x": 1}, None, 5])
 def test_what_is_no_observation_is_refused_in_upstreams_words(value):
     name = type(value).__name__

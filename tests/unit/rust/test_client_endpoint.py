@@ -1,22 +1,15 @@
-"""The boundary of the client's machine: bytes in, futures resolved, bytes out.
-
-The other side is ``websockets``' own sans-IO server, in memory, so that two
-implementations of RFC 6455 check each other without a socket.
-"""
+"""The boundary of the client's machine: bytes in, futures resolved, bytes out."""
 
 from __future__ import annotations
 
 import asyncio
-import dataclasses
 import gc
-import json
 import weakref
 
 import msgspec
 import pydantic
 import pytest
-from websockets.frames import Opcode
-from websockets.server import ServerProtocol
+from tests.support.wire import Result, Wire, observation
 
 from openenv._rust import ClientEndpoint, Decoder, Raw
 from openenv.errors import (
@@ -32,77 +25,6 @@ from openenv.errors import (
 )
 
 
-@dataclasses.dataclass
-class Result:
-    observation: object
-    reward: object = None
-    done: bool = False
-    metadata: object = None
-
-
-RESULT = Decoder.result(Result)
-
-
-class Wire:
-    """One endpoint, its server in memory, and a clock that is moved by hand."""
-
-    def __init__(self, headers=(), **options):
-        options = {
-            "max_message_bytes": 1 << 20,
-            "ping_interval_s": None,
-            "ping_timeout_s": None,
-        } | options
-        self.endpoint = ClientEndpoint("host", "/ws?x=1", list(headers), **options)
-        self.server = ServerProtocol()
-        self.now = 100.0
-        self.loop = asyncio.get_running_loop()
-        self.opened = self.loop.create_future()
-        self.received = []
-
-    def connect(self, answer_headers=(), refuse=None):
-        head = self.endpoint.connect(self.opened, self.now + 10, self.now)
-        self.server.receive_data(head)
-        [request] = self.server.events_received()
-        self.request = request
-        if refuse:
-            self.server.send_response(self.server.reject(*refuse))
-        else:
-            response = self.server.accept(request)
-            for name, value in answer_headers:
-                response.headers[name] = value
-            self.server.send_response(response)
-        self.flush()
-
-    def call(self, op="step", payload=None, decoder=RESULT, timeout_s=5.0):
-        future = self.loop.create_future()
-        written = self.endpoint.request(
-            op, payload, future, decoder, self.now + timeout_s, self.now
-        )
-        self._to_server(written)
-        return future
-
-    def say(self, message):
-        text = message if isinstance(message, str) else json.dumps(message)
-        self.server.send_text(text.encode())
-        self.flush()
-
-    def flush(self):
-        for data in self.server.data_to_send():
-            if data:
-                self._to_server(self.endpoint.receive(data, self.now))
-
-    def tick(self, seconds):
-        self.now += seconds
-        self._to_server(self.endpoint.tick(self.now))
-
-    def _to_server(self, data):
-        if data:
-            self.server.receive_data(data)
-            for event in self.server.events_received():
-                if getattr(event, "opcode", None) is Opcode.TEXT:
-                    self.received.append(json.loads(event.data))
-
-
 @pytest.fixture
 def wire():
     """Be synchronous, but inside a running loop, since futures need one."""
@@ -114,11 +36,6 @@ def wire():
         return wire
 
     return make
-
-
-def observation(value, **members):
-    data = {"observation": value, "reward": None, "done": False} | members
-    return {"type": "observation", "data": data}
 
 
 async def test_the_upgrade_carries_target_and_headers():
@@ -491,6 +408,23 @@ async def test_a_decoder_may_call_back_into_the_endpoint(wire):
 
     assert "converted" == (await future).observation
     assert [("open", 0)] == states
+
+
+async def test_a_decoder_that_raises_stop_iteration_fails_its_call_only(wire):
+    wire = await wire()
+
+    def convert(_text):
+        return next(iter(()))
+
+    future = wire.call(payload={}, decoder=Decoder.result(Result, convert))
+    wire.say(observation({}))
+    with pytest.raises(RuntimeError, match="raised StopIteration") as caught:
+        await asyncio.wait_for(future, 5)
+    assert isinstance(caught.value.__cause__, StopIteration)
+
+    future = wire.call(payload={})
+    wire.say(observation({"v": 1}))
+    assert Result({"v": 1}) == await future
 
 
 async def test_an_endpoint_in_a_cycle_is_collected():

@@ -46,6 +46,17 @@ class Struct(msgspec.Struct, rename="camel"):
     long_name: int
 
 
+class Tagged(msgspec.Struct, tag="move", omit_defaults=True):
+    grid: object
+    size: int = 3
+
+
+@dataclasses.dataclass
+class HalfMade:
+    x: int
+    later: int = dataclasses.field(init=False)
+
+
 class Model(pydantic.BaseModel):
     when: dt.date
     raw: bytes = b"\xff"
@@ -90,8 +101,14 @@ TEXTS = [
     (re.compile("a+"), '"a+"'),
     ({(1, 2): 3, b"k": 4}, '{"1,2":3,"k":4}'),
     (np.longdouble(0.5), "0.5"),
+    ([np.clongdouble(0.5 + 1j)], '["0.5+1j"]'),
     (np.arange(2).view(Series), "[0,1]"),
+    (
+        {np.int64(3): 1, np.float32(0.5): 2, np.bool_(True): 3, np.str_("k"): 4},
+        '{"3":1,"0.5":2,"true":3,"k":4}',
+    ),
     (b"\x00\xff", '{"__bytes__":"AP8="}'),
+    (memoryview(b"abcdef")[::2], '{"__bytes__":"YWNl"}'),
     (bytearray(b"abc"), '{"__bytes__":"YWJj"}'),
     (np.float32(0.25), "0.25"),
     (np.int64(7), "7"),
@@ -100,7 +117,9 @@ TEXTS = [
     (np.array(5), "5"),
     ([np.float32(1.5)], "[1.5]"),
     (Point(1, Point(2)), '{"x":1,"inner":{"x":2,"inner":null}}'),
+    (HalfMade(1), '{"x":1}'),
     (Struct(1), '{"longName":1}'),
+    (Tagged(np.arange(2)), '{"type":"move","grid":[0,1]}'),
     (
         Model(when=UTC_NOON.date()),
         '{"when":"2024-01-02","raw":{"__bytes__":"/w=="}}',
@@ -122,6 +141,9 @@ class Unknown:
     pass
 
 
+TorchType = type("dtype", (), {"__module__": "torch"})
+
+
 @pytest.mark.parametrize(
     ("value", "message"),
     [
@@ -134,6 +156,11 @@ class Unknown:
             {"a": Point(1, [Unknown()])},
             f"data.a.inner[0]: cannot encode {__name__}.Unknown",
         ),
+        (
+            {"frames": [0, 1, 2, {"mask": TorchType()}]},
+            "data.frames[3].mask: cannot encode torch.dtype",
+        ),
+        ({"a": {b"\xff": 1}}, r"data.a.b'\xff': cannot encode bytes"),
         ({"a": range(3)}, "data.a: cannot encode range"),
         ({Unknown: 3}, f"data.{Unknown}: cannot encode type"),
         ({"a": np.dtype("int8")}, "data.a: cannot encode numpy.dtypes.Int8DType"),

@@ -4,11 +4,14 @@
 type argument          how an answer becomes it
 ====================== =========================================================
 pydantic model         its validator, on the JSON bytes
-msgspec struct         msgspec's decoder, on the JSON bytes
+msgspec struct(s)      msgspec's decoder, on the JSON bytes
 dataclass, TypedDict   msgspec's decoder, on the JSON bytes
 ``dict``, ``Any``, …   Rust alone
 any other type         pydantic's ``TypeAdapter``
 ====================== =========================================================
+
+What msgspec does not know inside a type of its own (a model in a dataclass) is made by
+pydantic, and a number it finds too long is decided again by Python's ``json``.
 
 ``done``, ``reward`` and ``metadata`` travel beside the observation; they are put into
 it as well where its type has fields of these names. Codecs are made once a class.
@@ -36,6 +39,7 @@ from openenv.core.client_types import StepResult
 _LIFTED: Final = ("done", "reward", "metadata")
 _ALIAS_PATHS: Final = (AliasChoices, AliasPath)
 _UNTYPED: Final = (Any, object, dict, Mapping, typing.Mapping)
+_UNIONS: Final = (typing.Union, types.UnionType)
 
 FromJson = Callable[[bytes], object]
 FromObjects = Callable[[Any], object]
@@ -98,9 +102,9 @@ def shape_of(kind: Any) -> Shape:
         return Shape(
             validator.validate_json, validator.validate_python, _field_names(kind)
         )
-    if _is_for_msgspec(origin):
-        decode = msgspec.json.Decoder(kind).decode
-        return Shape(decode, functools.partial(_convert, kind), _field_names(kind))
+    if _is_for_msgspec(kind):
+        convert = functools.partial(_convert, kind)
+        return Shape(_from_json(kind, convert), convert, _field_names(kind))
     adapter: TypeAdapter[Any] = TypeAdapter(kind)
     return Shape(adapter.validate_json, adapter.validate_python, _field_names(kind))
 
@@ -163,18 +167,55 @@ def _is_untyped(kind: Any, origin: Any) -> bool:
     )
 
 
-def _is_for_msgspec(origin: Any) -> bool:
-    # pydantic takes `typing.TypedDict` from Python 3.12 on only
-    return isinstance(origin, type) and (
-        issubclass(origin, msgspec.Struct)
-        or dataclasses.is_dataclass(origin)
-        or is_typeddict(origin)
+def _is_for_msgspec(kind: Any) -> bool:
+    origin = get_origin(kind) or kind
+    if origin in _UNIONS:  # pydantic knows no structs, msgspec tells them by their tag
+        members = [kind for kind in get_args(kind) if kind is not types.NoneType]
+        return any(map(_is_struct, members)) and all(map(_is_for_msgspec, members))
+    # pydantic takes `typing.TypedDict` from Python 3.12 on only; its own dataclasses
+    # have validators that msgspec does not know.
+    if not isinstance(origin, type) or hasattr(origin, "__pydantic_validator__"):
+        return False
+    return (
+        _is_struct(origin) or dataclasses.is_dataclass(origin) or is_typeddict(origin)
     )
+
+
+def _is_struct(kind: Any) -> bool:
+    origin = get_origin(kind) or kind
+    return isinstance(origin, type) and issubclass(origin, msgspec.Struct)
+
+
+def _from_json(kind: Any, convert: FromObjects) -> FromJson:
+    decode = msgspec.json.Decoder(kind, dec_hook=_foreign).decode
+
+    def from_json(text: bytes) -> object:
+        try:
+            return decode(text)
+        except msgspec.ValidationError as refusal:
+            try:
+                return convert(_rust.json_decode(text))  # 1e999 is inf to `json`
+            except ValueError:
+                raise refusal from None
+
+    return from_json
 
 
 def _convert(kind: Any, objects: Any) -> object:
     # Not strict: what came as JSON text (dates, base64) is still text here.
-    return msgspec.convert(objects, kind, builtin_types=(bytes, bytearray))
+    return msgspec.convert(
+        objects, kind, builtin_types=(bytes, bytearray), dec_hook=_foreign
+    )
+
+
+def _foreign(kind: Any, value: Any) -> object:
+    """Make what msgspec has no name for (a model inside a dataclass, a path)."""
+    return _adapter(kind).validate_python(value)
+
+
+@functools.lru_cache(maxsize=1024)
+def _adapter(kind: Any) -> TypeAdapter[Any]:
+    return TypeAdapter(kind)
 
 
 def _field_names(kind: Any) -> frozenset[str]:
@@ -182,7 +223,7 @@ def _field_names(kind: Any) -> frozenset[str]:
     origin = get_origin(kind) or kind
     if origin is typing.Annotated:
         return _field_names(get_args(kind)[0])
-    if origin in {typing.Union, types.UnionType}:
+    if origin in _UNIONS:
         members = [_field_names(member) for member in get_args(kind)]
         return frozenset.intersection(*members)
     if not isinstance(origin, type):

@@ -13,7 +13,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -102,7 +102,7 @@ def state_members(state: Any) -> Any:
     cls: Any = type(state)
     fields = _field_names(cls)
     if fields is not None:
-        return {wire: getattr(state, name) for wire, name in fields}
+        return _members(state, fields)
     dump = getattr(state, "model_dump", None)
     if dump is not None:
         return dump()
@@ -229,7 +229,18 @@ def _observation_members(cls: Any) -> Callable[[Any], dict[str, Any]] | None:
     if names is None:
         return None
     kept = tuple(pair for pair in names if pair[1] not in _LIFTED)
-    return lambda value: {wire: getattr(value, name) for wire, name in kept}
+    return lambda value: _members(value, kept)
+
+
+def _members(value: Any, fields: Iterable[tuple[str, str]]) -> dict[str, Any]:
+    """Return the members of a struct or dataclass, as msgspec writes them."""
+    members = {wire: getattr(value, name) for wire, name in fields}
+    if isinstance(value, msgspec.Struct):
+        config = value.__struct_config__
+        tag = {} if config.tag_field is None else {config.tag_field: config.tag}
+        given = members.items()
+        return {**tag, **{k: v for k, v in given if v is not msgspec.UNSET}}
+    return members
 
 
 @lru_cache(maxsize=512)
