@@ -1,11 +1,11 @@
 //! For how long answers may be held back.
 
 /// No answer waits longer.
-const LONGEST_NS: u64 = 1_000_000;
+const LONGEST_NS: u64 = 4_000_000;
 /// A timer that fires more often costs more than it saves.
 const SHORTEST_NS: u64 = 100_000;
 /// The part of the round trip that may be added to it.
-const ROUND_TRIPS: u64 = 20;
+const ROUND_TRIPS: u64 = 10;
 /// How many answers a period must bring to be worth it.
 const WORTH_ANSWERS: u64 = 2;
 /// How long a shortest round trip is remembered, at least; at most twice as long.

@@ -101,6 +101,9 @@ class Link:
     """
 
     def __init__(self, settings: Settings, provider: ClientProvider | None) -> None:
+        self.ready: Connection | None = None
+        """The connection of a begun session with nothing in a step's way: it may be
+        asked past this link, by `Connection.ask` and, if that fails, `fail`."""
         self._settings = settings
         self._provider = provider
         self._connection: Connection | None = None
@@ -123,13 +126,14 @@ class Link:
 
     def forget(self) -> None:
         """Be as new; for a link without a connection."""
+        self.ready = None
         self._begun, self._lost = False, None
 
     def leave_loop(self, why: str) -> None:
         """Forget the connection because its event loop serves no calls any more."""
         if self._connection is not None and self._begun:
             self._lost = why
-        self._connection = None
+        self.ready = self._connection = None
         self._opening = asyncio.Lock()
         self._queued = 0
         self._given_back_until = -math.inf
@@ -168,39 +172,20 @@ class Link:
             return self._connect_and_ask(call)
         return self._ask(connection, call, connection.loop.time())
 
-    def perform_at_once(
-        self, op: str, payload: object, decoder: _rust.Decoder
-    ) -> Coroutine[Any, Any, Any] | None:
-        """Send a step or state request of a begun session, where nothing is in the way.
+    def fail(
+        self, connection: Connection, future: asyncio.Future[Any], exc: BaseException
+    ) -> None:
+        """Take note that a request made on `ready` failed, or that its caller left.
 
-        Returns:
-            The coroutine that waits for the answer, to be awaited at once; None, and
-            nothing was sent, where `perform` has to do it.
-
-        Raises:
-            OpenEnvError: The request cannot be sent, as `Connection.request`.
+        Args:
+            connection: The connection that was asked.
+            future: What it gave.
+            exc: What waiting for it raised.
         """
-        connection = self._connection
-        if (
-            connection is None
-            or self._queued
-            or self._lost is not None
-            or not self._begun
-        ):
-            return None
-        timeout_s = self._settings.message_timeout_s
-        future = connection.ask(op, payload, decoder, timeout_s)
-        return None if future is None else self._answer(connection, future)
-
-    async def _answer(self, connection: Connection, future: asyncio.Future[Any]) -> Any:
-        try:
-            return await future
-        except asyncio.CancelledError:
+        if isinstance(exc, asyncio.CancelledError):
             connection.endpoint.abandon(future)
-            raise
-        except _SESSION_ENDS as exc:
+        elif isinstance(exc, _SESSION_ENDS):
             self._end(connection, exc)
-            raise
 
     async def perform_later(self, call: Call) -> Any:
         """Make a call whenever this is run; for callers on other threads."""
@@ -269,7 +254,7 @@ class Link:
         # The session's slot may stay taken until the held-up request is done.
         held = self._answer_deadline(call, started, started)
         self._given_back_until = max(self._given_back_until, held)
-        self._connection = None
+        self.ready = self._connection = None
         connection.start_close()
 
     def _tell_ignored(self, connection: Connection) -> None:
@@ -289,7 +274,7 @@ class Link:
         now = connection.loop.time()
         deadline = self._answer_deadline(call, started, now)
         try:
-            return await connection.request(
+            answer = await connection.request(
                 call.op, call.payload, call.decoder, deadline, now
             )
         except EncodeError:  # nothing was sent
@@ -299,9 +284,13 @@ class Link:
             self._begun = had_begun or call.op == "reset"
             self._end(connection, exc)
             raise
+        if connection is self._connection and not self._queued and self._lost is None:
+            self.ready = connection
+        return answer
 
     async def _in_turn(self, deadline: float, *, takes_lost: bool) -> Connection:
         self._queued += 1
+        self.ready = None
         try:
             async with self._opening:
                 return await self._usable(deadline, takes_lost=takes_lost)
@@ -337,7 +326,7 @@ class Link:
 
     def _end(self, connection: Connection, cause: BaseException | None) -> None:
         if self._connection is connection:
-            self._connection = None
+            self.ready = self._connection = None
             if self._begun and self._lost is None:
                 self._lost = cause or "the connection ended"
         connection.start_close()
@@ -352,6 +341,7 @@ class Link:
                 if _now() + pause_s > self._given_back_until:
                     raise
             self._queued += 1
+            self.ready = None
             try:
                 await asyncio.sleep(pause_s)
             finally:
