@@ -7,13 +7,14 @@
 //! reads whatever has come on any socket.
 //!
 //! ```text
-//!   event loop ── door ─┬─ sockets ─── one epoll set of all connections
-//!                       └─ timer       while answers are held back
+//!   event loop ── door ─┬─ prompt ──── an epoll set of sockets
+//!                       ├─ patient ─── another, shut while answers are held back
+//!                       └─ timer ───── opens the door for it then
 //! ```
 //!
 //! A client with many sessions on a slow server is woken for each answer, and most of what an
 //! answer costs is then the wake-up itself. [`Pace`] says for how long answers may be held back so
-//! that one wake-up reads several, as network cards do: at most a twentieth of the round trip.
+//! that one wake-up reads several, as network cards do: a twentieth of the round trip, on average.
 //!
 //! Nothing here knows Python, HTTP or WebSocket. Linux only; elsewhere the crate is empty and
 //! connections use the event loop's own transports.
@@ -27,6 +28,6 @@ mod poller;
 mod socket;
 
 pub use clock::monotonic_ns;
-pub use pace::Pace;
-pub use poller::{Poller, Ready};
+pub use pace::{Pace, RoundTrip};
+pub use poller::{Haste, Poller, Ready};
 pub use socket::{Received, Socket};

@@ -4,38 +4,55 @@
 const LONGEST_NS: u64 = 4_000_000;
 /// A timer that fires more often costs more than it saves.
 const SHORTEST_NS: u64 = 100_000;
-/// The part of the round trip that may be added to it.
-const ROUND_TRIPS: u64 = 10;
+/// Periods in a usual round trip. An answer waits for half a period on average, a twentieth.
+const PERIODS: u64 = 10;
+/// Periods in the round trips of a session whose answers may be held back at all.
+const PERIODS_AT_LEAST: u64 = 5;
 /// How many answers a period must bring to be worth it.
 const WORTH_ANSWERS: u64 = 2;
-/// How long a shortest round trip is remembered, at least; at most twice as long.
-const WINDOW_NS: u64 = 100_000_000;
 /// Empty periods after which the answers are over.
 const EMPTY_PERIODS: u32 = 2;
 
 /// Says for how long answers may be held back so that several are read at one wake-up.
 ///
-/// The *period* is a twentieth of the shortest round trip of late, at most a millisecond, and zero
-/// (answers are read as they come) unless at least two answers are due in it. So a few sessions, a
-/// fast server or a server that has fallen silent are never held back. The shortest round trip
-/// counts, not the usual one: one session on a fast server does not wait for a thousand on a slow.
+/// The *period* is a tenth of the usual round trip, at most four milliseconds, and zero (answers
+/// are read as they come) unless at least two answers are due in it. So a few sessions, a fast
+/// server or a server that has fallen silent are never held back; and a quick session beside a
+/// thousand slow ones is not either, since each [`RoundTrip`] tells whether it is patient.
 #[derive(Debug, Default)]
 pub struct Pace {
     period_ns: u64,
-    /// Smoothed nanoseconds from answer to answer; 0 until known.
-    interval_ns: u64,
+    interval_ns: Smoothed,
+    round_trip_ns: Smoothed,
     last_ns: u64,
-    window_began_ns: u64,
-    shortest_now_ns: Option<u64>,
-    shortest_before_ns: Option<u64>,
     empty: u32,
 }
 
+/// One session's usual round trip.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct RoundTrip(Smoothed);
+
+impl RoundTrip {
+    /// Takes note of an answer.
+    pub fn note(&mut self, nanoseconds: u64) {
+        self.0.note(nanoseconds);
+    }
+
+    /// The session's answers may be held back for `period_ns`.
+    pub fn is_patient(self, period_ns: u64) -> bool {
+        self.0.0 >= period_ns.saturating_mul(PERIODS_AT_LEAST)
+    }
+}
+
 impl Pace {
+    /// The period of now.
+    pub fn period_ns(&self) -> u64 {
+        self.period_ns
+    }
+
     /// Takes note of a request that was answered after `round_trip_ns`.
     pub fn answered(&mut self, round_trip_ns: u64) {
-        let shortest = self.shortest_now_ns.map_or(round_trip_ns, |it| it.min(round_trip_ns));
-        self.shortest_now_ns = Some(shortest);
+        self.round_trip_ns.note(round_trip_ns);
     }
 
     /// Takes note that `answers` were read at `now_ns`, and returns the period from now on.
@@ -48,34 +65,33 @@ impl Pace {
             return self.period_ns;
         }
         self.empty = 0;
-        self.note_interval(answers, now_ns);
-        let shortest = [self.shortest_now_ns, self.shortest_before_ns].into_iter().flatten().min();
-        let wanted = shortest.unwrap_or(0) / ROUND_TRIPS;
-        self.settle(wanted.min(LONGEST_NS));
-        if now_ns.saturating_sub(self.window_began_ns) >= WINDOW_NS {
-            self.window_began_ns = now_ns;
-            self.shortest_before_ns = self.shortest_now_ns.take();
-        }
+        let elapsed_ns = now_ns.saturating_sub(self.last_ns);
+        self.last_ns = now_ns;
+        self.interval_ns.note(elapsed_ns / u64::try_from(answers).unwrap_or(u64::MAX));
+        self.settle((self.round_trip_ns.0 / PERIODS).min(LONGEST_NS));
         self.period_ns
     }
 
-    fn note_interval(&mut self, answers: usize, now_ns: u64) {
-        let elapsed = now_ns.saturating_sub(self.last_ns);
-        self.last_ns = now_ns;
-        let sample = elapsed / u64::try_from(answers).unwrap_or(u64::MAX);
-        self.interval_ns = match self.interval_ns {
-            0 => sample,
-            known => (known * 7 + sample) / 8,
-        };
-    }
-
     fn settle(&mut self, wanted_ns: u64) {
-        let worth = self.interval_ns.saturating_mul(WORTH_ANSWERS);
-        if wanted_ns < SHORTEST_NS || wanted_ns < worth {
+        let worth_ns = self.interval_ns.0.saturating_mul(WORTH_ANSWERS);
+        if wanted_ns < SHORTEST_NS || wanted_ns < worth_ns {
             self.period_ns = 0;
         } else if wanted_ns.abs_diff(self.period_ns) > self.period_ns / 4 {
             self.period_ns = wanted_ns;
         }
+    }
+}
+
+/// A mean of the last samples, more or less; 0 until there is one.
+#[derive(Clone, Copy, Debug, Default)]
+struct Smoothed(u64);
+
+impl Smoothed {
+    fn note(&mut self, sample: u64) {
+        self.0 = match self.0 {
+            0 => sample,
+            mean => mean - mean / 8 + sample / 8,
+        };
     }
 }
 
@@ -100,13 +116,13 @@ mod tests {
     }
 
     #[test]
-    fn a_busy_slow_server_is_read_a_twentieth_of_the_round_trip_late() {
-        assert_eq!(settled(&mut Pace::default(), 1, 150 * US, 9_600 * US), 480 * US);
+    fn a_busy_slow_server_is_read_ten_times_a_round_trip() {
+        assert_eq!(settled(&mut Pace::default(), 1, 150 * US, 9_600 * US), 960 * US);
     }
 
     #[test]
-    fn no_answer_waits_longer_than_a_millisecond() {
-        assert_eq!(settled(&mut Pace::default(), 1, 150 * US, 150 * MS), MS);
+    fn no_answer_waits_longer_than_four_milliseconds() {
+        assert_eq!(settled(&mut Pace::default(), 1, 150 * US, 150 * MS), 4 * MS);
     }
 
     #[test]
@@ -116,32 +132,38 @@ mod tests {
     }
 
     #[test]
-    fn one_session_on_a_fast_server_rules() {
-        let mut pace = Pace::default();
-        assert_eq!(settled(&mut pace, 1, 150 * US, 150 * MS), MS);
-        pace.answered(400 * US);
-        assert_eq!(pace.turn(1, pace.last_ns + 150 * US), 0);
+    fn only_sessions_with_long_round_trips_are_patient() {
+        let mut trips = [RoundTrip::default(); 3];
+        for (trip, ms) in trips.iter_mut().zip([150, 20, 19]) {
+            trip.note(ms * MS);
+        }
+        assert_eq!(trips.map(|trip| trip.is_patient(4 * MS)), [true, true, false]);
+        assert!(!RoundTrip::default().is_patient(SHORTEST_NS));
     }
 
     #[test]
-    fn a_fast_session_that_left_is_forgotten() {
-        let mut pace = Pace::default();
-        settled(&mut pace, 1, 150 * US, 400 * US);
-        assert_eq!(settled(&mut pace, 1, 150 * US, 150 * MS), MS);
+    fn one_late_answer_makes_no_session_patient() {
+        let mut trip = RoundTrip::default();
+        for _ in 0..10 {
+            trip.note(MS);
+        }
+        trip.note(100 * MS);
+        assert!(!trip.is_patient(4 * MS));
     }
 
     #[test]
     fn silence_ends_it() {
         let mut pace = Pace::default();
         settled(&mut pace, 5, MS, 150 * MS);
-        assert_eq!(pace.turn(0, pace.last_ns + MS), MS);
+        assert_eq!(pace.turn(0, pace.last_ns + MS), 4 * MS);
         assert_eq!(pace.turn(0, pace.last_ns + 2 * MS), 0);
     }
 
     #[test]
     fn a_period_that_hardly_changes_is_kept() {
         let mut pace = Pace::default();
-        assert_eq!(settled(&mut pace, 1, 50 * US, 10 * MS), 500 * US);
-        assert_eq!(settled(&mut pace, 1, 50 * US, 11 * MS), 500 * US);
+        assert_eq!(settled(&mut pace, 1, 50 * US, 10 * MS), MS);
+        assert_eq!(settled(&mut pace, 1, 50 * US, 11 * MS), MS);
+        assert_ne!(settled(&mut pace, 1, 50 * US, 20 * MS), MS);
     }
 }

@@ -27,11 +27,22 @@ pub struct Ready {
     pub writable: bool,
 }
 
+/// How soon what comes on a socket is told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(clippy::exhaustive_enums, reason = "at once, or not")]
+pub enum Haste {
+    /// At once.
+    Prompt,
+    /// Once a period, while there is one.
+    Patient,
+}
+
 /// Watches sockets; an event loop watches its [`door`](Self::door).
 #[derive(Debug)]
 pub struct Poller {
     door: OwnedFd,
-    sockets: OwnedFd,
+    prompt: OwnedFd,
+    patient: OwnedFd,
     timer: OwnedFd,
     period_ns: u64,
 }
@@ -43,14 +54,16 @@ impl Poller {
     /// The system has no descriptor left, or forbids one of its kind.
     pub fn new() -> io::Result<Self> {
         let door = epoll::create(CreateFlags::CLOEXEC)?;
-        let sockets = epoll::create(CreateFlags::CLOEXEC)?;
+        let prompt = epoll::create(CreateFlags::CLOEXEC)?;
+        let patient = epoll::create(CreateFlags::CLOEXEC)?;
         let timer = timerfd_create(
             TimerfdClockId::Monotonic,
             TimerfdFlags::NONBLOCK | TimerfdFlags::CLOEXEC,
         )?;
-        epoll::add(&door, &sockets, EventData::new_u64(0), EventFlags::IN)?;
-        epoll::add(&door, &timer, EventData::new_u64(1), EventFlags::IN)?;
-        Ok(Self { door, sockets, timer, period_ns: 0 })
+        for source in [&prompt, &patient, &timer] {
+            epoll::add(&door, source, EventData::new_u64(0), EventFlags::IN)?;
+        }
+        Ok(Self { door, prompt, patient, timer, period_ns: 0 })
     }
 
     /// Readable whenever [`poll`](Self::poll) should be called.
@@ -62,8 +75,9 @@ impl Poller {
     ///
     /// # Errors
     /// The system refuses, or the socket is watched already.
-    pub fn add(&self, socket: impl AsFd, token: u64) -> io::Result<()> {
-        Ok(epoll::add(&self.sockets, socket, EventData::new_u64(token), EventFlags::IN)?)
+    pub fn add(&self, socket: impl AsFd, token: u64, haste: Haste) -> io::Result<()> {
+        let data = EventData::new_u64(token);
+        Ok(epoll::add(self.set(haste), socket, data, EventFlags::IN)?)
     }
 
     /// Says what a socket that was added is watched for.
@@ -74,47 +88,39 @@ impl Poller {
         &self,
         socket: impl AsFd,
         token: u64,
+        haste: Haste,
         reading: bool,
         writing: bool,
     ) -> io::Result<()> {
         let mut flags = EventFlags::empty();
         flags.set(EventFlags::IN, reading);
         flags.set(EventFlags::OUT, writing);
-        Ok(epoll::modify(&self.sockets, socket, EventData::new_u64(token), flags)?)
+        Ok(epoll::modify(self.set(haste), socket, EventData::new_u64(token), flags)?)
     }
 
     /// Watches a socket no more. Closing is not enough: a forked process may hold it open.
     ///
     /// # Errors
     /// It is not watched.
-    pub fn remove(&self, socket: impl AsFd) -> io::Result<()> {
-        Ok(epoll::delete(&self.sockets, socket)?)
+    pub fn remove(&self, socket: impl AsFd, haste: Haste) -> io::Result<()> {
+        Ok(epoll::delete(self.set(haste), socket)?)
     }
 
-    /// Appends what is ready now; never waits.
+    /// Appends what is ready now; never waits. Tells whether the patient sockets were looked at.
     ///
     /// # Errors
     /// The system refuses.
-    pub fn poll(&mut self, ready: &mut Vec<Ready>) -> io::Result<()> {
-        if self.period_ns != 0 {
-            // How often it fired does not matter, nor that it had not.
-            let _ = rustix::io::read(&self.timer, &mut [0; 8]);
+    pub fn poll(&mut self, ready: &mut Vec<Ready>) -> io::Result<bool> {
+        take(&self.prompt, ready)?;
+        let is_time = self.period_ns == 0 || rustix::io::read(&self.timer, &mut [0; 8]).is_ok();
+        if is_time {
+            take(&self.patient, ready)?;
         }
-        let mut events = [MaybeUninit::<Event>::uninit(); TURN];
-        let (events, _) = epoll::wait(&self.sockets, &mut events, Some(&AT_ONCE))?;
-        ready.extend(events.iter().map(|event| {
-            let flags = event.flags;
-            Ready {
-                token: event.data.u64(),
-                readable: flags.intersects(EventFlags::IN | EventFlags::ERR | EventFlags::HUP),
-                writable: flags.intersects(EventFlags::OUT | EventFlags::ERR | EventFlags::HUP),
-            }
-        }));
-        Ok(())
+        Ok(is_time)
     }
 
-    /// Opens the door every `period_ns` nanoseconds, whether anything is ready or not, instead of
-    /// whenever something is; 0: whenever something is.
+    /// Opens the door for patient sockets every `period_ns` nanoseconds, whether anything is ready
+    /// or not; 0: whenever something is.
     ///
     /// # Errors
     /// The system refuses.
@@ -124,7 +130,7 @@ impl Poller {
         }
         if (period_ns == 0) != (self.period_ns == 0) {
             let flags = if period_ns == 0 { EventFlags::IN } else { EventFlags::empty() };
-            epoll::modify(&self.door, &self.sockets, EventData::new_u64(0), flags)?;
+            epoll::modify(&self.door, &self.patient, EventData::new_u64(0), flags)?;
         }
         self.period_ns = period_ns;
         let every = timespec(period_ns);
@@ -132,6 +138,27 @@ impl Poller {
         timerfd_settime(&self.timer, TimerfdTimerFlags::empty(), &timer)?;
         Ok(())
     }
+
+    fn set(&self, haste: Haste) -> &OwnedFd {
+        match haste {
+            Haste::Prompt => &self.prompt,
+            Haste::Patient => &self.patient,
+        }
+    }
+}
+
+fn take(set: &OwnedFd, ready: &mut Vec<Ready>) -> io::Result<()> {
+    let mut events = [MaybeUninit::<Event>::uninit(); TURN];
+    let (events, _) = epoll::wait(set, &mut events, Some(&AT_ONCE))?;
+    ready.extend(events.iter().map(|event| {
+        let flags = event.flags;
+        Ready {
+            token: event.data.u64(),
+            readable: flags.intersects(EventFlags::IN | EventFlags::ERR | EventFlags::HUP),
+            writable: flags.intersects(EventFlags::OUT | EventFlags::ERR | EventFlags::HUP),
+        }
+    }));
+    Ok(())
 }
 
 #[expect(clippy::cast_possible_wrap, reason = "seconds of a u64 of nanoseconds fit")]

@@ -12,7 +12,7 @@ use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use openenv_net::{Pace, Poller, Ready, Received, Socket, monotonic_ns};
+use openenv_net::{Haste, Pace, Poller, Ready, Received, RoundTrip, Socket, monotonic_ns};
 use pyo3::exceptions::{PyException, PyRuntimeError};
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -85,12 +85,14 @@ impl Hub {
             state.next_token += 1;
             state.next_token
         };
-        slf.get().with_poller(|poller| poller.add(&socket, token))?;
+        slf.get().with_poller(|poller| poller.add(&socket, token, Haste::Prompt))?;
         let inner = Inner {
             socket: Some(socket),
             driver: Some(driver.clone().unbind()),
+            haste: Haste::Prompt,
             is_closing: false,
             asked_ns: None,
+            round_trip: RoundTrip::default(),
         };
         let transport = Transport {
             hub: slf.clone().unbind(),
@@ -106,16 +108,15 @@ impl Hub {
 
     /// Reads and writes what can be read and written now; called when the door opens.
     fn run(&self, py: Python<'_>) -> PyResult<()> {
-        let (mut buffer, mut ready) = {
+        let (mut buffer, mut ready, all) = {
             let mut state = self.lock();
             let mut ready = std::mem::take(&mut state.ready);
-            if let Some(poller) = &mut state.poller {
-                poller.poll(&mut ready)?;
-            }
-            (std::mem::take(&mut state.buffer), ready)
+            let Some(poller) = &mut state.poller else { return Ok(()) };
+            let all = poller.poll(&mut ready)?;
+            (std::mem::take(&mut state.buffer), ready, all)
         };
         buffer.resize(READ_BYTES, 0); // only where this runs inside of itself
-        let outcome = self.turn(py, &ready, &mut buffer);
+        let outcome = self.turn(py, &ready, all, &mut buffer);
         ready.clear();
         let mut state = self.lock();
         state.buffer = buffer;
@@ -164,10 +165,11 @@ impl Hub {
         }
     }
 
-    fn turn(&self, py: Python<'_>, ready: &[Ready], buffer: &mut [u8]) -> PyResult<()> {
+    /// `all`: patient sockets were looked at as well.
+    fn turn(&self, py: Python<'_>, ready: &[Ready], all: bool, buffer: &mut [u8]) -> PyResult<()> {
         let now: f64 = self.event_loop.bind(py).call_method0(intern!(py, "time"))?.extract()?;
         let now_ns = monotonic_ns();
-        let mut round_trips = Vec::new();
+        let mut answers = 0;
         for ready in ready {
             // It may have been closed since it was told of.
             let transport = self.lock().transports.get(&ready.token).map(|it| it.clone_ref(py));
@@ -177,24 +179,43 @@ impl Hub {
                 transport.flush(py);
             }
             if ready.readable {
-                round_trips
-                    .extend(transport.take_asked().map(|asked| now_ns.saturating_sub(asked)));
+                answers += usize::from(self.note_answer(transport, now_ns));
                 if let Err(error) = transport.read(py, buffer, now) {
                     transport.end(py, None);
                     self.tell(py, error)?;
                 }
             }
         }
-        let mut state = self.lock();
-        let State { poller, pace, .. } = &mut *state;
-        for round_trip in &round_trips {
-            pace.answered(*round_trip);
-        }
-        let period_ns = pace.turn(round_trips.len(), now_ns);
-        if let Some(poller) = poller {
-            poller.set_period(period_ns)?;
+        if answers > 0 || all {
+            let mut state = self.lock();
+            let period_ns = state.pace.turn(answers, now_ns);
+            if let Some(poller) = &mut state.poller {
+                poller.set_period(period_ns)?;
+            }
         }
         Ok(())
+    }
+
+    /// Measures the round trip that something to read is the end of, if it is.
+    fn note_answer(&self, transport: &Transport, now_ns: u64) -> bool {
+        let mut inner = transport.lock();
+        let Some(asked_ns) = inner.asked_ns.take() else { return false };
+        let round_trip_ns = now_ns.saturating_sub(asked_ns);
+        inner.round_trip.note(round_trip_ns);
+        let mut state = self.lock();
+        state.pace.answered(round_trip_ns);
+        let period_ns = state.pace.period_ns();
+        let is_patient = period_ns > 0 && inner.round_trip.is_patient(period_ns);
+        let haste = if is_patient { Haste::Patient } else { Haste::Prompt };
+        if period_ns > 0
+            && haste != inner.haste
+            && let (Some(poller), Some(socket)) = (&state.poller, &inner.socket)
+            && poller.remove(socket, inner.haste).is_ok()
+        {
+            let _ = poller.add(socket, transport.token, haste);
+            inner.haste = haste;
+        }
+        true
     }
 
     /// What Python code raised where nobody waits for it: the loop's handler hears of it, and
@@ -211,13 +232,13 @@ impl Hub {
     }
 
     /// Watches a socket no more. In a forked child the set is still the parent's.
-    fn forget(&self, token: u64, socket: &Socket) -> Option<Py<Transport>> {
+    fn forget(&self, token: u64, socket: &Socket, haste: Haste) -> Option<Py<Transport>> {
         let mut state = self.lock();
         if let Some(poller) = &state.poller
             && self.process == std::process::id()
         {
             // It was added, so this cannot fail; and if it did, it is closed next.
-            let _ = poller.remove(socket);
+            let _ = poller.remove(socket, haste);
         }
         state.transports.remove(&token)
     }
@@ -251,9 +272,11 @@ struct Inner {
     /// `None` once closed.
     socket: Option<Socket>,
     driver: Option<Py<PyAny>>,
+    haste: Haste,
     is_closing: bool,
     /// When something was written that has not been answered.
     asked_ns: Option<u64>,
+    round_trip: RoundTrip,
 }
 
 #[pymethods]
@@ -337,10 +360,6 @@ impl Transport {
 impl Transport {
     fn lock(&self) -> MutexGuard<'_, Inner> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn take_asked(&self) -> Option<u64> {
-        self.lock().asked_ns.take()
     }
 
     /// Has the driver see to it that a deadline is not missed.
@@ -435,7 +454,8 @@ impl Transport {
             let inner = self.lock();
             let Some(socket) = &inner.socket else { return };
             let (reading, writing) = (!inner.is_closing, socket.unsent_bytes() > 0);
-            self.hub.get().with_poller(|it| it.watch(socket, self.token, reading, writing))
+            let hub = self.hub.get();
+            hub.with_poller(|it| it.watch(socket, self.token, inner.haste, reading, writing))
         };
         if outcome.is_err() {
             self.end(py, None);
@@ -448,7 +468,7 @@ impl Transport {
             let mut inner = self.lock();
             let Some(socket) = inner.socket.take() else { return };
             // Removed before it is closed: its number may be somebody else's then.
-            let held = self.hub.get().forget(self.token, &socket);
+            let held = self.hub.get().forget(self.token, &socket, inner.haste);
             drop(socket);
             (held, inner.driver.take())
         };
