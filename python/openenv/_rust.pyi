@@ -237,6 +237,9 @@ class Hub:
     def run(self) -> None:
         """Read and write what can be read and written now."""
 
+    def flush(self) -> None:
+        """Send what was asked since `run`, which has this called in its turn."""
+
     def close(self) -> None:
         """Cut off what is left, and watch nothing any more."""
 

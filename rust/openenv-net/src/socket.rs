@@ -6,6 +6,9 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags, recv, send};
 
+/// Room that is kept between messages.
+const KEPT_BYTES: usize = 1024;
+
 /// What reading a socket gave.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(clippy::exhaustive_enums, reason = "what `recv` can say, besides an error")]
@@ -55,6 +58,11 @@ impl Socket {
         Ok(())
     }
 
+    /// Keeps data to be sent by the next [`flush`](Self::flush).
+    pub fn queue(&mut self, data: &[u8]) {
+        self.unsent.extend_from_slice(data);
+    }
+
     /// Sends what is unsent, as far as the socket takes it.
     ///
     /// # Errors
@@ -67,8 +75,8 @@ impl Socket {
             }
             self.sent += taken;
         }
-        // A long message's room is given back.
-        self.unsent = Vec::new();
+        self.unsent.clear();
+        self.unsent.shrink_to(KEPT_BYTES); // a long message's room is given back
         self.sent = 0;
         Ok(())
     }

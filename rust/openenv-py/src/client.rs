@@ -270,6 +270,7 @@ pub(crate) struct Fed {
 }
 
 impl ClientEndpoint {
+    #[expect(clippy::too_many_arguments, reason = "one crossing a request carries all of it")]
     /// Takes a request; `Err` where nothing was taken and the caller is at fault.
     pub(crate) fn submit(
         &self,

@@ -10,7 +10,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyBytes, PyDict, PyList, PyString};
+use pyo3::types::{PyBool, PyBytes, PyDict, PyList, PyString};
 
 use crate::errors::RemoteProtocolError;
 use crate::json::{decode, has_marker, json_encode_bytes, restore};
@@ -159,7 +159,7 @@ impl Decoder {
                 let member = |name: &Bound<'py, PyString>| data.get_item(name);
                 let reward = member(intern!(py, "reward"))?;
                 let done = member(intern!(py, "done"))?
-                    .unwrap_or_else(|| pyo3::types::PyBool::new(py, false).to_owned().into_any());
+                    .unwrap_or_else(|| PyBool::new(py, false).to_owned().into_any());
                 let metadata = member(intern!(py, "metadata"))?;
                 let observation = member(intern!(py, "observation"))?
                     .unwrap_or_else(|| PyDict::new(py).into_any());
@@ -329,7 +329,11 @@ fn scalar<'py>(py: Python<'py>, text: Option<&[u8]>) -> PyResult<Bound<'py, PyAn
 }
 
 fn done<'py>(py: Python<'py>, text: Option<&[u8]>) -> PyResult<Bound<'py, PyAny>> {
-    readable(decode(py, text.unwrap_or(b"false")))
+    match text {
+        None | Some(b"false") => Ok(PyBool::new(py, false).to_owned().into_any()),
+        Some(b"true") => Ok(PyBool::new(py, true).to_owned().into_any()),
+        Some(text) => readable(decode(py, text)),
+    }
 }
 
 fn not_an_object() -> PyErr {

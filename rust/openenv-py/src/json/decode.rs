@@ -4,7 +4,10 @@
 //! tokens, very long integers) and word their errors in their own way. A refusal is therefore
 //! decided again by `json`: same acceptance and same text as upstream, and only bad input pays.
 
+use std::sync::LazyLock;
+
 use jiter::{FloatMode, PartialMode, PythonParse, StringCacheMode};
+use memchr::memmem::Finder;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBytes, PyString};
@@ -30,7 +33,8 @@ pub(crate) fn decode<'py>(py: Python<'py>, text: &[u8]) -> PyResult<Bound<'py, P
 
 /// Whether the text may hold a bytes marker (`{"__bytes__": "<base64>"}`); cheap and conservative.
 pub(crate) fn has_marker(text: &[u8]) -> bool {
-    memchr::memmem::find(text, b"\"__bytes__\"").is_some()
+    static MARKER: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(b"\"__bytes__\""));
+    MARKER.find(text).is_some()
 }
 
 /// Turns the bytes markers inside decoded JSON back into `bytes`: `openenv._plain.restore`.
