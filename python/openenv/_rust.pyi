@@ -168,16 +168,16 @@ class Decoder:
 
     @staticmethod
     def result(
-        step_result: Callable[..., object],
+        step_result: type,
         from_json: Callable[[bytes], object] | None = None,
         from_objects: Callable[[Any], object] | None = None,
         lift: Sequence[str] = (),
     ) -> Decoder:
-        """Give ``step_result(observation, reward, done, metadata)``.
+        """Give a ``step_result`` with observation, reward, done and metadata.
 
         Args:
-            step_result: Called with four positional arguments; ``metadata`` is a
-                dict or None.
+            step_result: A dataclass of these four, made without its ``__init__``;
+                ``metadata`` is a dict or None.
             from_json: Makes the observation from its JSON object, into which the
                 members named in ``lift`` were added at the end. None: a dict.
             from_objects: The same from Python objects; called instead where the

@@ -45,6 +45,8 @@ pub struct Poller {
     patient: OwnedFd,
     timer: OwnedFd,
     period_ns: u64,
+    /// How many prompt sockets there are.
+    prompts: usize,
 }
 
 impl Poller {
@@ -63,7 +65,7 @@ impl Poller {
         for source in [&prompt, &patient, &timer] {
             epoll::add(&door, source, EventData::new_u64(0), EventFlags::IN)?;
         }
-        Ok(Self { door, prompt, patient, timer, period_ns: 0 })
+        Ok(Self { door, prompt, patient, timer, period_ns: 0, prompts: 0 })
     }
 
     /// Readable whenever [`poll`](Self::poll) should be called.
@@ -75,9 +77,10 @@ impl Poller {
     ///
     /// # Errors
     /// The system refuses, or the socket is watched already.
-    pub fn add(&self, socket: impl AsFd, token: u64, haste: Haste) -> io::Result<()> {
-        let data = EventData::new_u64(token);
-        Ok(epoll::add(self.set(haste), socket, data, EventFlags::IN)?)
+    pub fn add(&mut self, socket: impl AsFd, token: u64, haste: Haste) -> io::Result<()> {
+        epoll::add(self.set(haste), socket, EventData::new_u64(token), EventFlags::IN)?;
+        self.prompts += usize::from(haste == Haste::Prompt);
+        Ok(())
     }
 
     /// Says what a socket that was added is watched for.
@@ -102,8 +105,10 @@ impl Poller {
     ///
     /// # Errors
     /// It is not watched.
-    pub fn remove(&self, socket: impl AsFd, haste: Haste) -> io::Result<()> {
-        Ok(epoll::delete(self.set(haste), socket)?)
+    pub fn remove(&mut self, socket: impl AsFd, haste: Haste) -> io::Result<()> {
+        epoll::delete(self.set(haste), socket)?;
+        self.prompts -= usize::from(haste == Haste::Prompt);
+        Ok(())
     }
 
     /// Appends what is ready now; never waits. Tells whether the patient sockets were looked at.
@@ -111,7 +116,9 @@ impl Poller {
     /// # Errors
     /// The system refuses.
     pub fn poll(&mut self, ready: &mut Vec<Ready>) -> io::Result<bool> {
-        take(&self.prompt, ready)?;
+        if self.prompts > 0 {
+            take(&self.prompt, ready)?;
+        }
         let is_time = self.period_ns == 0 || rustix::io::read(&self.timer, &mut [0; 8]).is_ok();
         if is_time {
             take(&self.patient, ready)?;

@@ -10,7 +10,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyBool, PyBytes, PyDict, PyList, PyString};
+use pyo3::types::{PyBool, PyBytes, PyDict, PyList, PyString, PyType};
 
 use crate::errors::RemoteProtocolError;
 use crate::json::{decode, has_marker, json_encode_bytes, restore};
@@ -26,8 +26,32 @@ pub(crate) struct Decoder {
 #[derive(Debug)]
 enum Shape {
     Data,
-    Result { step_result: Py<PyAny>, lift: Lift },
+    Result { step_result: ResultClass, lift: Lift },
     State,
+}
+
+/// `StepResult`, a dataclass. Its `__init__` would only assign what is assigned here, at three
+/// times the price.
+#[derive(Debug)]
+struct ResultClass(Py<PyType>);
+
+impl ResultClass {
+    fn make<'py>(
+        &self,
+        observation: &Bound<'py, PyAny>,
+        reward: &Bound<'py, PyAny>,
+        done: &Bound<'py, PyAny>,
+        metadata: &Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let py = observation.py();
+        let class = self.0.bind(py);
+        let result = class.call_method1(intern!(py, "__new__"), (class,))?;
+        result.setattr(intern!(py, "observation"), observation)?;
+        result.setattr(intern!(py, "reward"), reward)?;
+        result.setattr(intern!(py, "done"), done)?;
+        result.setattr(intern!(py, "metadata"), metadata)?;
+        Ok(result)
+    }
 }
 
 /// The type's own parsers; both `None` for plain dicts.
@@ -56,13 +80,13 @@ impl Decoder {
     #[expect(clippy::needless_pass_by_value, reason = "a sequence is extracted, not borrowed")]
     #[pyo3(signature = (step_result, from_json=None, from_objects=None, lift=Vec::new()), text_signature = "(step_result, from_json=None, from_objects=None, lift=())")]
     fn result(
-        step_result: Py<PyAny>,
+        step_result: Py<PyType>,
         from_json: Option<Py<PyAny>>,
         from_objects: Option<Py<PyAny>>,
         lift: Vec<String>,
     ) -> PyResult<Self> {
         let lift = Lift::from_names(&lift)?;
-        let shape = Shape::Result { step_result, lift };
+        let shape = Shape::Result { step_result: ResultClass(step_result), lift };
         Ok(Self { shape, convert: Convert { from_json, from_objects } })
     }
 
@@ -122,7 +146,7 @@ impl Decoder {
                 let reward = scalar(py, members.reward)?;
                 let done = done(py, members.done)?;
                 let metadata = scalar(py, members.metadata)?;
-                step_result.bind(py).call1((observation, reward, done, metadata))
+                step_result.make(&observation, &reward, &done, &metadata)
             }
         }
     }
@@ -157,17 +181,18 @@ impl Decoder {
             Shape::Result { step_result, lift } => {
                 let data = answer.data.cast::<PyDict>().map_err(|_| not_an_object())?;
                 let member = |name: &Bound<'py, PyString>| data.get_item(name);
-                let reward = member(intern!(py, "reward"))?;
+                let none = || py.None().into_bound(py);
+                let reward = member(intern!(py, "reward"))?.unwrap_or_else(none);
                 let done = member(intern!(py, "done"))?
                     .unwrap_or_else(|| PyBool::new(py, false).to_owned().into_any());
-                let metadata = member(intern!(py, "metadata"))?;
+                let metadata = member(intern!(py, "metadata"))?.unwrap_or_else(none);
                 let observation = member(intern!(py, "observation"))?
                     .unwrap_or_else(|| PyDict::new(py).into_any());
                 if self.convert.from_json.is_some() {
                     lift.set_members(&observation, data)?;
                 }
                 let observation = self.convert.objects(&observation)?;
-                step_result.bind(py).call1((observation, reward, done, metadata))
+                step_result.make(&observation, &reward, &done, &metadata)
             }
         }
     }

@@ -179,8 +179,8 @@ impl Hub {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn with_poller<T>(&self, work: impl FnOnce(&Poller) -> io::Result<T>) -> PyResult<T> {
-        match &self.lock().poller {
+    fn with_poller<T>(&self, work: impl FnOnce(&mut Poller) -> io::Result<T>) -> PyResult<T> {
+        match &mut self.lock().poller {
             Some(poller) => Ok(work(poller)?),
             None => Err(PyRuntimeError::new_err("the event loop of these sockets has ended")),
         }
@@ -273,7 +273,7 @@ impl Hub {
         let haste = if is_patient { Haste::Patient } else { Haste::Prompt };
         if period_ns > 0
             && haste != inner.haste
-            && let (Some(poller), Some(socket)) = (&state.poller, &inner.socket)
+            && let (Some(poller), Some(socket)) = (&mut state.poller, &inner.socket)
             && poller.remove(socket, inner.haste).is_ok()
         {
             // As it was added before, and there is one place less taken than then.
@@ -299,7 +299,7 @@ impl Hub {
     /// Watches a socket no more. In a forked child the set is still the parent's.
     fn forget(&self, token: u64, socket: &Socket, haste: Haste) -> Option<Py<Transport>> {
         let mut state = self.lock();
-        if let Some(poller) = &state.poller
+        if let Some(poller) = &mut state.poller
             && self.process == std::process::id()
         {
             // It was added, so this cannot fail; and if it did, it is closed next.
