@@ -10,8 +10,9 @@ const PERIODS: u64 = 10;
 const PERIODS_AT_LEAST: u64 = 5;
 /// How many answers a period must bring to be worth it.
 const WORTH_ANSWERS: u64 = 2;
-/// Empty periods after which the answers are over.
-const EMPTY_PERIODS: u32 = 2;
+/// Empty periods after which the answers are over: a server may answer in bursts, a round trip apart.
+const EMPTY_PERIODS: u32 = 10;
+const MILLI: u64 = 1_000;
 
 /// Says for how long answers may be held back so that several are read at one wake-up.
 ///
@@ -22,8 +23,10 @@ const EMPTY_PERIODS: u32 = 2;
 #[derive(Debug, Default)]
 pub struct Pace {
     period_ns: u64,
-    interval_ns: Smoothed,
     round_trip_ns: Smoothed,
+    /// Nanoseconds from turn to turn, and thousandths of answers in them.
+    turn_ns: Smoothed,
+    turn_answers: Smoothed,
     last_ns: u64,
     empty: u32,
 }
@@ -67,13 +70,15 @@ impl Pace {
         self.empty = 0;
         let elapsed_ns = now_ns.saturating_sub(self.last_ns);
         self.last_ns = now_ns;
-        self.interval_ns.note(elapsed_ns / u64::try_from(answers).unwrap_or(u64::MAX));
+        self.turn_ns.note(elapsed_ns);
+        self.turn_answers.note(u64::try_from(answers).unwrap_or(u64::MAX).saturating_mul(MILLI));
         self.settle((self.round_trip_ns.0 / PERIODS).min(LONGEST_NS));
         self.period_ns
     }
 
     fn settle(&mut self, wanted_ns: u64) {
-        let worth_ns = self.interval_ns.0.saturating_mul(WORTH_ANSWERS);
+        let interval_ns = self.turn_ns.0.saturating_mul(MILLI) / self.turn_answers.0.max(1);
+        let worth_ns = interval_ns.saturating_mul(WORTH_ANSWERS);
         if wanted_ns < SHORTEST_NS || wanted_ns < worth_ns {
             self.period_ns = 0;
         } else if wanted_ns.abs_diff(self.period_ns) > self.period_ns / 4 {
@@ -155,8 +160,24 @@ mod tests {
     fn silence_ends_it() {
         let mut pace = Pace::default();
         settled(&mut pace, 5, MS, 150 * MS);
-        assert_eq!(pace.turn(0, pace.last_ns + MS), 4 * MS);
-        assert_eq!(pace.turn(0, pace.last_ns + 2 * MS), 0);
+        for empty in 1..EMPTY_PERIODS {
+            assert_eq!(pace.turn(0, pace.last_ns + u64::from(empty) * 4 * MS), 4 * MS);
+        }
+        assert_eq!(pace.turn(0, pace.last_ns + 40 * MS), 0);
+    }
+
+    #[test]
+    fn bursts_do_not_end_it() {
+        let mut pace = Pace::default();
+        for burst in 1..100 {
+            for (late_us, answers) in [(0, 1), (300, 10), (600, 9)] {
+                for _ in 0..answers {
+                    pace.answered(9_600 * US);
+                }
+                pace.turn(answers, burst * 5 * MS + late_us * US);
+            }
+            assert!(burst < 10 || pace.period_ns() == 960 * US);
+        }
     }
 
     #[test]
