@@ -1,17 +1,20 @@
 """Steps through echo sessions with the ``openenv`` of whichever Python runs it.
 
-``echo_client.py URL SESSIONS STEPS``: opens the sessions, resets them, lets each
-take its steps one after the other, all sessions at once, checks every answer, and
-prints ``{"cpu_us": …}``: CPU microseconds a step of this process.
+``echo_client.py URL SESSIONS STEPS [plain]``: opens the sessions, resets them, lets
+each take its steps one after the other, all sessions at once, checks every answer, and
+prints ``{"cpu_us": …}``: CPU microseconds a step of this process. With ``plain``,
+upstream's client asks for no compression, as ours never does.
 """
 
 import asyncio
+import functools
 import json
 import sys
 import time
 
 import uvloop
 
+from openenv.core import env_client
 from openenv.core.generic_client import GenericEnvClient
 
 MESSAGE = "x" * 60  # the whole message is then about 100 bytes long
@@ -38,4 +41,6 @@ async def main(url, sessions, steps):
     await asyncio.gather(*(client.close() for client in clients))
 
 
+if "plain" in sys.argv[4:]:
+    env_client.ws_connect = functools.partial(env_client.ws_connect, compression=None)
 uvloop.run(main(sys.argv[1], int(sys.argv[2]), int(sys.argv[3])))

@@ -3,7 +3,8 @@
     python benches/python/classic_client.py --upstream-python PATH [--sessions 64 1024]
 
 Rounds are interleaved, the client is pinned to one core and the server to another;
-what counts is the ratio of the medians.
+what counts is the ratio of the medians. Upstream's client comes twice: without
+compression, and with the one that a stock server grants it (none of ours asks for it).
 """
 
 from __future__ import annotations
@@ -31,11 +32,11 @@ def pinned(core: int, *command: str, **options):
     )
 
 
-def measure(python: str, url: str, sessions: int, steps: int) -> float:
+def measure(command: tuple[str, ...], url: str, sessions: int, steps: int) -> float:
     """Return CPU microseconds a step of one client process."""
-    client = pinned(
-        1, python, str(PEERS / "echo_client.py"), url, str(sessions), str(steps)
-    )
+    python, *options = command
+    arguments = (url, str(sessions), str(steps), *options)
+    client = pinned(1, python, str(PEERS / "echo_client.py"), *arguments)
     out, _ = client.communicate(timeout=600)
     assert client.returncode == 0
     return json.loads(out)["cpu_us"]
@@ -46,25 +47,28 @@ def main() -> None:
     parser.add_argument("--upstream-python", required=True)
     parser.add_argument("--sessions", type=int, nargs="+", default=[64, 1024])
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--steps", type=int, default=10_000, help="of all sessions")
+    parser.add_argument("--steps", type=int, default=40_000, help="of all sessions")
     options = parser.parse_args()
     server = pinned(
         0, options.upstream_python, str(PEERS / "upstream_server.py"), "uvloop"
     )
     url = f"http://127.0.0.1:{server.stdout.readline().strip()}"
-    rivals = {"ours": sys.executable, "upstream": options.upstream_python}
+    rivals = {
+        "ours": (sys.executable,),
+        "upstream": (options.upstream_python, "plain"),
+        "upstream with deflate": (options.upstream_python,),
+    }
     try:
         for sessions in options.sessions:
             steps = max(options.steps // sessions, 5)
             figures = {name: [] for name in rivals}
             for _ in range(options.rounds):
-                for name, python in rivals.items():
-                    figures[name].append(measure(python, url, sessions, steps))
-            ours, theirs = (statistics.median(figures[name]) for name in rivals)
-            print(
-                f"N={sessions}: ours {ours:.1f} µs, upstream {theirs:.1f} µs, "
-                f"ratio 1/{theirs / ours:.2f}"
-            )
+                for name, command in rivals.items():
+                    figures[name].append(measure(command, url, sessions, steps))
+            medians = {name: statistics.median(them) for name, them in figures.items()}
+            for name, cpu_us in medians.items():
+                ratio = cpu_us / medians["ours"]
+                print(f"N={sessions}: {name} {cpu_us:.1f} µs, {ratio:.2f} x ours")
     finally:
         server.stdin.close()
         server.wait(10)

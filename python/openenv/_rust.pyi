@@ -20,6 +20,7 @@ __all__ = [
     "Request",
     "Transport",
     "error_reply",
+    "forget_entropy",
     "json_decode",
     "json_encode",
     "mcp_reply",
@@ -281,6 +282,9 @@ class Transport:
 
     def get_write_buffer_size(self) -> int:
         """Return how many bytes are unsent."""
+
+def forget_entropy() -> None:
+    """Draw new masking keys; for a forked child, which has its parent's."""
 
 @final
 class ClientEndpoint:

@@ -1,6 +1,6 @@
 """The client of an environment server (upstream: core/env_client.py)."""
 
-# ruff: noqa: ANN401 - upstream's signatures
+# ruff: noqa: ANN401, SLF001 - upstream's signatures; its own hooks, looked at from below
 
 from __future__ import annotations
 
@@ -382,7 +382,7 @@ class EnvClient(SettingsFace, Generic[ActT, ObsT, StateT]):
 
 
 # Documented, and four times as fast as catching what `get_running_loop` raises.
-_running_loop = asyncio._get_running_loop  # noqa: SLF001
+_running_loop = asyncio._get_running_loop
 
 
 def _in_loop() -> bool:
@@ -402,18 +402,18 @@ def _is_overridden(client: EnvClient[Any, Any, Any], name: str) -> bool:
 
 
 def _has_step_hooks(client: EnvClient[Any, Any, Any]) -> bool:
-    # On the class or on the instance alike; without making bound methods.
-    cls, own = type(client), client.__dict__
-    return (
-        cls._step_payload is not _step_payload
-        or cls._parse_result is not _parse_result
-        or "_step_payload" in own
-        or "_parse_result" in own
-    )
+    # On the class or on the instance alike; an instance's need not be a method.
+    try:
+        return (
+            client._step_payload.__func__ is not _step_payload  # type: ignore[attr-defined]
+            or client._parse_result.__func__ is not _parse_result  # type: ignore[attr-defined]
+        )
+    except AttributeError:
+        return True
 
 
-_step_payload = EnvClient._step_payload  # noqa: SLF001 - looked up once
-_parse_result = EnvClient._parse_result  # noqa: SLF001
+_step_payload = EnvClient._step_payload
+_parse_result = EnvClient._parse_result
 
 
 @functools.cache

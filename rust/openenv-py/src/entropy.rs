@@ -3,8 +3,8 @@
 use std::sync::{Mutex, PoisonError};
 
 use openenv_endpoint::MaskSource;
-use pyo3::PyErr;
 use pyo3::exceptions::PyOSError;
+use pyo3::prelude::*;
 
 const BLOCK_BYTES: usize = 4096;
 
@@ -34,6 +34,12 @@ impl MaskSource for Entropy {
         let key = block.bytes.get(used..used + 4);
         key.and_then(|key| key.try_into().ok()).unwrap_or_default()
     }
+}
+
+/// For a forked child: parent and child must not use the same keys.
+#[pyfunction]
+pub(crate) fn forget_entropy() {
+    BLOCK.lock().unwrap_or_else(PoisonError::into_inner).used = BLOCK_BYTES;
 }
 
 /// Sixteen random bytes for the upgrade's key.

@@ -11,7 +11,7 @@
 //!
 //! Locks: a transport's before its hub's, and none while Python code runs.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::io;
 use std::ops::Range;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
@@ -48,7 +48,7 @@ struct State {
     /// `None` once closed.
     poller: Option<Poller>,
     pace: Pace,
-    transports: HashMap<u64, Py<Transport>>,
+    transports: BTreeMap<u64, Py<Transport>>,
     next_token: u64,
     /// Whose data waits for the end of the turn; `None` when data is sent at once.
     held: Option<Vec<u64>>,
@@ -64,7 +64,7 @@ impl Hub {
         let state = State {
             poller: Some(Poller::new()?),
             pace: Pace::default(),
-            transports: HashMap::new(),
+            transports: BTreeMap::new(),
             next_token: 0,
             held: None,
             buffer: vec![0; READ_BYTES],
@@ -147,8 +147,8 @@ impl Hub {
 
     /// Lets go of what is left, at the end of the loop.
     fn close(&self, py: Python<'_>) {
-        let transports: Vec<_> = self.lock().transports.drain().map(|(_, it)| it).collect();
-        for transport in transports {
+        let transports = std::mem::take(&mut self.lock().transports);
+        for transport in transports.into_values() {
             transport.get().end(py, None);
         }
         self.lock().poller = None;

@@ -30,6 +30,8 @@ mod _rust {
     use crate::client::ClientEndpoint;
     #[pymodule_export]
     use crate::decoder::Decoder;
+    #[pymodule_export]
+    use crate::entropy::forget_entropy;
     #[cfg(target_os = "linux")]
     #[pymodule_export]
     use crate::hub::{Hub, Transport};

@@ -1,4 +1,4 @@
-"""The same client over asyncio's and uvloop's transports, plain and TLS."""
+"""The same client over Rust's, asyncio's and uvloop's transports, plain and TLS."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from tests.integration.client.in_thread import scripted_in_thread
 from tests.integration.client.scripted import free_port, raw_server, upgrade_answer
 from tests.support.processes import wait_until
 
+from openenv import _rust
 from openenv.core._client import dial
 from openenv.core.generic_client import GenericEnvClient
 from openenv.errors import ConnectFailed, ConnectionClosed, RequestTimeout, SessionLost
@@ -20,10 +21,18 @@ uvloop = pytest.importorskip("uvloop", reason="uvloop is not made for Windows")
 
 
 @pytest.fixture(params=["asyncio", "uvloop"])
-def run(request):
+def runner(request):
     factory = {"asyncio": asyncio.new_event_loop, "uvloop": uvloop.new_event_loop}
     with asyncio.Runner(loop_factory=factory[request.param]) as runner:
-        yield runner.run
+        yield runner
+
+
+@pytest.fixture(params=["rust's", "the loop's"])
+def run(request, runner, monkeypatch):
+    if request.param == "rust's" and not hasattr(_rust, "Hub"):
+        pytest.skip("Rust reads sockets on Linux only")
+    monkeypatch.setenv("OPENENV_LOOP_TRANSPORTS", str(int(request.param != "rust's")))
+    return runner.run
 
 
 @pytest.fixture

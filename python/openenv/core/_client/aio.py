@@ -308,9 +308,7 @@ class Connection(dial.Driver):
         transport = self._transport
         assert transport is not None  # the endpoint says nothing before it is made
         transport.write(data)
-        if self._paused and (
-            transport.get_write_buffer_size() > self.max_unsent_bytes
-        ):
+        if self._paused and (transport.get_write_buffer_size() > self.max_unsent_bytes):
             transport.abort()
 
 

@@ -17,6 +17,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 from urllib.parse import SplitResult, quote, unquote, urlsplit
 
+from typing_extensions import override
+
 from openenv.core._client.sockets import connected, hub_of
 
 if TYPE_CHECKING:
@@ -40,6 +42,11 @@ class Driver(asyncio.Protocol):
 
     endpoint: _rust.ClientEndpoint
     max_unsent_bytes: int
+
+    @override
+    def connection_made(
+        self, transport: asyncio.BaseTransport | _rust.Transport
+    ) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -59,6 +59,11 @@ def resolve_mode(mode: str | None) -> str:
     return resolved
 
 
+def wants_loop_transports() -> bool:
+    """Tell whether ``OPENENV_LOOP_TRANSPORTS=1`` keeps Rust from the sockets."""
+    return os.getenv("OPENENV_LOOP_TRANSPORTS") == "1"
+
+
 def checked_seconds(name: str, value: object) -> float | None:
     """Return a time in seconds, or None where that is given.
 

@@ -7,17 +7,18 @@ use the loop's own transports, as does everything under ``OPENENV_LOOP_TRANSPORT
 
 from __future__ import annotations
 
-import os
 import socket
 import threading
 import weakref
 from typing import TYPE_CHECKING, Final
 
 from openenv import _rust
+from openenv.core._client.settings import wants_loop_transports
 from openenv.core._client.timers import timers_of
 
 if TYPE_CHECKING:
     import asyncio
+    from collections.abc import Sequence
 
 _hubs: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, _rust.Hub] = (
     weakref.WeakKeyDictionary()
@@ -27,7 +28,7 @@ _hubs_lock: Final = threading.Lock()
 
 def hub_of(loop: asyncio.AbstractEventLoop) -> _rust.Hub | None:
     """Return the running loop's hub, made at the first call; None where none can be."""
-    if not hasattr(_rust, "Hub") or os.environ.get("OPENENV_LOOP_TRANSPORTS") == "1":
+    if not hasattr(_rust, "Hub") or wants_loop_transports():
         return None
     with _hubs_lock:
         # Values hold their keys alive, so ended loops are dropped here.
@@ -57,7 +58,8 @@ async def connected(
             failures.append(exc)
     if len({str(failure) for failure in failures}) == 1:
         raise failures[0]
-    raise OSError(f"no address of {host} answers: {'; '.join(map(str, failures))}")
+    msg = f"no address of {host} answers: {'; '.join(map(str, failures))}"
+    raise OSError(msg)
 
 
 def _new_hub(loop: asyncio.AbstractEventLoop) -> _rust.Hub | None:
@@ -81,7 +83,7 @@ def _new_hub(loop: asyncio.AbstractEventLoop) -> _rust.Hub | None:
 
 async def _addresses(
     loop: asyncio.AbstractEventLoop, host: str, port: int
-) -> list[tuple[int, int, int, str, tuple[str, int] | tuple[str, int, int, int]]]:
+) -> Sequence[tuple[int, int, int, str, tuple[object, ...]]]:
     try:  # an address in figures needs no thread
         return socket.getaddrinfo(
             host, port, type=socket.SOCK_STREAM, flags=socket.AI_NUMERICHOST
