@@ -65,6 +65,13 @@ FUZZ_SECONDS ?= 30
 fuzz: require-cargo ## fuzz every target for FUZZ_SECONDS (30); needs a nightly toolchain
 	rust/fuzz/run.sh $(FUZZ_SECONDS)
 
+# Rivals have a virtual environment of their own, with what makes them fast.
+RIVALS ?= $(HOME)/.cache/openenv-rivals
+BENCH_OPTIONS ?=
+.PHONY: bench
+bench: setup $(RIVALS)/ready-$(UPSTREAM_VERSION) ## client CPU a step, ours against upstream's client, on upstream's server
+	$(BIN)/python benches/python/classic_client.py --upstream-python $(RIVALS)/bin/python $(BENCH_OPTIONS)
+
 .PHONY: sanitize
 sanitize: setup ## tests of the Rust code under AddressSanitizer; needs a nightly toolchain
 	rust/sanitize.sh $(BIN)/python
@@ -152,4 +159,9 @@ $(STAMPS)/dependencies: pyproject.toml $(STAMPS)/installed
 $(UPSTREAM)/ready-$(UPSTREAM_VERSION): | $(STAMPS)/venv
 	$(BIN)/python -m venv $(UPSTREAM)
 	$(UPSTREAM)/bin/python -m pip install --quiet openenv==$(UPSTREAM_VERSION) numpy
+	@touch $@
+
+$(RIVALS)/ready-$(UPSTREAM_VERSION): | $(STAMPS)/venv
+	$(BIN)/python -m venv $(RIVALS)
+	$(RIVALS)/bin/python -m pip install --quiet openenv==$(UPSTREAM_VERSION) uvloop
 	@touch $@
