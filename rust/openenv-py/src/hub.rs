@@ -203,6 +203,7 @@ impl Hub {
         let now_ns = monotonic_ns();
         let (mut answers, mut filled) = (0, 0);
         let mut reads = Vec::with_capacity(ready.len());
+        let mut outcome = Ok(());
         for ready in ready {
             // It may have been closed since it was told of.
             let Some(transport) = self.transport(py, ready.token) else { continue };
@@ -214,7 +215,8 @@ impl Hub {
             }
             answers += usize::from(self.note_answer(transport.get(), now_ns));
             if buffer.len() - filled < ROOM_BYTES {
-                self.deliver(py, &reads, buffer, now)?;
+                let delivered = self.deliver(py, &reads, buffer, now);
+                outcome = outcome.and(delivered);
                 reads.clear();
                 filled = 0;
             }
@@ -225,13 +227,15 @@ impl Hub {
             }
         }
         if reads.len() > 1 {
-            self.lock().held.get_or_insert_default();
+            // Behind the tasks that are awakened by now.
             let flush = slf.getattr(intern!(py, "flush"))?;
-            self.deliver(py, &reads, buffer, now)?;
-            // Behind the tasks that were awakened just now.
+            self.lock().held.get_or_insert_default();
+            let delivered = self.deliver(py, &reads, buffer, now);
+            outcome = outcome.and(delivered);
             self.event_loop.bind(py).call_method1(intern!(py, "call_soon"), (flush,))?;
         } else {
-            self.deliver(py, &reads, buffer, now)?;
+            let delivered = self.deliver(py, &reads, buffer, now);
+            outcome = outcome.and(delivered);
         }
         if answers > 0 || all {
             let mut state = self.lock();
@@ -240,9 +244,10 @@ impl Hub {
                 poller.set_period(period_ns)?;
             }
         }
-        Ok(())
+        outcome
     }
 
+    /// Whatever one connection raises, the others get what was read for them.
     fn deliver(
         &self,
         py: Python<'_>,
@@ -250,14 +255,16 @@ impl Hub {
         buffer: &[u8],
         now: f64,
     ) -> PyResult<()> {
+        let mut outcome = Ok(());
         for (transport, range) in reads {
             let bytes = buffer.get(range.clone()).unwrap_or_default();
             if let Err(error) = transport.get().feed(py, bytes, now) {
                 transport.get().end(py, None);
-                self.tell(py, error)?;
+                let told = self.tell(py, error);
+                outcome = outcome.and(told);
             }
         }
-        Ok(())
+        outcome
     }
 
     /// Measures the round trip that something to read is the end of, if it is.
@@ -273,6 +280,7 @@ impl Hub {
         let haste = if is_patient { Haste::Patient } else { Haste::Prompt };
         if period_ns > 0
             && haste != inner.haste
+            && !inner.is_blocked // else it is watched for more than reading
             && let (Some(poller), Some(socket)) = (&mut state.poller, &inner.socket)
             && poller.remove(socket, inner.haste).is_ok()
         {
