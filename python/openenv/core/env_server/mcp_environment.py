@@ -430,7 +430,8 @@ def _call_result(result: Any) -> CallToolResult:
 
 
 def _wire_form(tool: Any) -> dict[str, Any]:
-    members = tool.to_mcp_tool().model_dump()
+    # FastMCP 4 makes a title of the name where the author gave none.
+    members = tool.to_mcp_tool().model_dump() | {"title": tool.title}
     return {wire: members.get(wire, members.get(name)) for wire, name in _WIRE_MEMBERS}
 
 
