@@ -2,8 +2,9 @@ r"""Environments whose actions are calls of MCP tools; needs the extra ``mcp``.
 
 A FastMCP server lives inside the environment and is called in process: no transport,
 no handshake, no JSON between the action and the tool.  A tool that takes a FastMCP
-``Context`` expects an MCP session around it; only such a tool is called through a
-client, which is opened once and stays open as long as the environment.
+``Context``, or whose server has a lifespan, expects an MCP session around it; only such
+a tool is called through a client, which is opened once and stays open as long as the
+environment.
 
     CallToolAction --> step_async --> call in process ----------> tool
                                   \-> client of this session --> tool with a Context
@@ -35,6 +36,7 @@ except ModuleNotFoundError as _error:
 
 from fastmcp.client.client import CallToolResult
 from fastmcp.exceptions import ToolError as FastMCPToolError
+from fastmcp.server.server import default_lifespan
 from fastmcp.utilities.types import find_kwarg_by_type
 from mcp.types import TextContent
 
@@ -252,7 +254,7 @@ class MCPEnvironment(Environment[Any, Any, Any]):
                 of a tool that raised.
         """
         server = self._server()
-        if not await _takes_context(server, name):
+        if not await _needs_session(server, name):
             return _call_result(await server.call_tool(name, arguments))
         client = self.mcp_client
         if not client.is_connected():
@@ -404,7 +406,9 @@ async def _call_function(function: Function, arguments: dict[str, Any]) -> Any:
     )
 
 
-async def _takes_context(server: Any, name: str) -> bool:
+async def _needs_session(server: Any, name: str) -> bool:
+    if server._lifespan is not default_lifespan:  # noqa: SLF001 - told nowhere else
+        return True
     function = getattr(await server.get_tool(name), "fn", None)
     return bool(function and find_kwarg_by_type(function, fastmcp.Context))
 
