@@ -8,7 +8,6 @@ meet the environment that ``reset`` and ``step`` act on, and no second session i
 
 from __future__ import annotations
 
-import itertools
 from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, ConfigDict
@@ -92,7 +91,7 @@ class MCPClientBase(EnvClient[Any, Observation, State]):
             headers,
         )
         self._tools_cache: list[Tool] | None = None
-        self._rpc_ids = itertools.count(1)
+        self._rpc_id = 0
 
     async def list_tools(self, use_cache: bool = True) -> list[Tool]:  # noqa: FBT001, FBT002, RUF100 - upstream's
         """Ask which tools there are.
@@ -115,11 +114,12 @@ class MCPClientBase(EnvClient[Any, Observation, State]):
         Raises:
             RuntimeError: the answer is an error.
         """
+        self._rpc_id += 1
         request = {
             "jsonrpc": "2.0",
             "method": method,
             "params": params,
-            "id": next(self._rpc_ids),
+            "id": self._rpc_id,
         }
         answer = await self._home.perform(Call("mcp", request, _rust.Decoder.data()))
         if "error" in answer:

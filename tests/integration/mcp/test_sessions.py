@@ -194,6 +194,16 @@ async def test_an_idle_session_with_a_websocket_is_kept(tools):
     assert "state" == answer["type"]
 
 
+async def test_without_a_session_timeout_an_idle_session_still_ends(tools):
+    with serving_tools(tools) as server:
+        async with http(server) as rpc:
+            held = server.server.held_sessions.find(await create(rpc))
+            timeout_s, timer = held.session.timeout_s, held.session._timer
+
+    assert 3600.0 == timeout_s
+    assert timer is not None
+
+
 async def test_the_end_of_the_server_closes_the_sessions_it_holds(tools):
     with serving_tools(tools) as server:
         async with http(server) as rpc:
