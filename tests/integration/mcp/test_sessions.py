@@ -151,12 +151,14 @@ async def test_a_websocket_that_vanishes_during_a_step_leaves_the_session(tools)
                 ws.transport.abort()
             held = server.server.held_sessions.find(session_id)
             await until(lambda: not held.attached)
+            runs_on = held.session.busy
             waiting = asyncio.create_task(
                 rpc("tools/call", name="count", session_id=session_id)
             )
             tools.gate.set()
             answer = await waiting
 
+    assert runs_on
     assert 1 == data(answer)
 
 
