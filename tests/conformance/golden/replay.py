@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import itertools
 import json
 import re
 import time
@@ -167,12 +168,13 @@ class Replayer:
 
     def _held_and_idle(self, transcript: Transcript) -> Answer:
         def expired() -> Answer | None:
-            time.sleep(1.5 * HELD_TIMEOUT_S)  # to ask is to use the session
+            time.sleep(next(gaps_s))  # to ask is to use the session
             answer = self._request(within(transcript, session_id))
             return answer if "error" in answer.received else None
 
+        gaps_s = itertools.chain([1.5 * HELD_TIMEOUT_S], itertools.repeat(IDLE_S))
         with self.held_session() as session_id:
-            return wait_until(expired, IDLE_S)
+            return wait_until(expired, 3 * IDLE_S)  # upstream looks every few seconds
 
     def _beside_a_held_connection(self, transcript: Transcript) -> Answer:
         with self.session():
