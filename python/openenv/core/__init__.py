@@ -14,16 +14,28 @@ if TYPE_CHECKING:
         GenericAction as GenericAction,
         GenericEnvClient as GenericEnvClient,
     )
+    from openenv.core.mcp_client import (
+        MCPClientBase as MCPClientBase,
+        MCPToolClient as MCPToolClient,
+    )
     from openenv.core.sync_client import SyncEnvClient as SyncEnvClient
 
 _MODULES: dict[str, tuple[str, ...]] = {
     "openenv.core.env_client": ("EnvClient",),
     "openenv.core.generic_client": ("GenericAction", "GenericEnvClient"),
+    "openenv.core.mcp_client": ("MCPClientBase", "MCPToolClient"),
     "openenv.core.sync_client": ("SyncEnvClient",),
     **env_server.MODULES,
 }
 
-__all__ = ["EnvClient", "GenericAction", "GenericEnvClient", "SyncEnvClient"]
+__all__ = [
+    "EnvClient",
+    "GenericAction",
+    "GenericEnvClient",
+    "MCPClientBase",
+    "MCPToolClient",
+    "SyncEnvClient",
+]
 __all__ += env_server.__all__
 
 __getattr__ = lazy_getattr(__name__, _MODULES, globals())

@@ -7,6 +7,7 @@ from typing import Any
 import environments as envs
 
 from openenv.core.env_server.http_server import create_app
+from openenv.core.env_server.mcp_types import CallToolAction, CallToolObservation
 from openenv.core.env_server.types import ConcurrencyConfig
 
 # name: (environment class or factory, action class, what create_app is given)
@@ -79,7 +80,31 @@ APPLICATIONS: dict[str, tuple[Any, type, dict[str, Any]]] = {
 }
 
 
+# Those with tools: class, most sessions, mode.
+TOOL_APPLICATIONS: dict[str, tuple[str, int, str]] = {
+    "mcp": ("McpEcho", 4, "simulation"),
+    "mcpstyle": ("McpStyleEnvironment", 1, "simulation"),
+    "prod": ("McpEcho", 4, "production"),
+}
+
+
 def make(name: str) -> Any:
     """Build the application `name`; unknown names raise `KeyError`."""
+    if name in TOOL_APPLICATIONS:
+        return make_with_tools(*TOOL_APPLICATIONS[name])
     environment, action, options = APPLICATIONS[name]
     return create_app(environment, action, envs.EchoObservation, **options)
+
+
+def make_with_tools(class_name: str, sessions: int, mode: str) -> Any:
+    """Build an application whose actions call tools; loads `fastmcp`, seconds."""
+    import mcp_environments  # noqa: PLC0415 - see above
+
+    return create_app(
+        getattr(mcp_environments, class_name),
+        CallToolAction,
+        CallToolObservation,
+        env_name="mcp_env",
+        max_concurrent_envs=sessions,
+        mode=mode,
+    )

@@ -8,7 +8,10 @@ of their own, named by the transcript.
 from __future__ import annotations
 
 import contextlib
+import dataclasses
+import itertools
 import json
+import re
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -24,7 +27,9 @@ if TYPE_CHECKING:
 REPLY_TIMEOUT_S = 20.0
 FREE_SLOT_TIMEOUT_S = 5.0
 IDLE_S = 8.0
-REFUSAL = "CAPACITY_REACHED"
+HELD_TIMEOUT_S = 1.0  # of the application `reap`
+SESSION_ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|<sid>")
+REFUSAL = "Server at capacity"
 RESET = '{"type": "reset", "data": {}}'
 STATE = '{"type": "state"}'
 
@@ -51,6 +56,12 @@ class Replayer:
         scenario = SCENARIOS.get(transcript.name)
         if scenario is not None:
             return scenario(self, transcript)
+        if SESSION_ID.search(f"{transcript.path} {transcript.sent}"):
+            with self.held_session() as session_id:
+                return self._plain(within(transcript, session_id))
+        return self._plain(transcript)
+
+    def _plain(self, transcript: Transcript) -> Answer:
         if transcript.transport == "http":
             return self._request(transcript)
         return self._converse(transcript)
@@ -104,7 +115,66 @@ class Replayer:
         with contextlib.ExitStack() as stack:
             yield wait_until(admitted, FREE_SLOT_TIMEOUT_S)
 
+    @contextlib.contextmanager
+    def held_session(self) -> Iterator[str]:
+        """Open a session over HTTP, and close it unless that has been done."""
+        created = self.rpc("openenv/session/create")
+        session_id = created["result"]["session_id"]
+        try:
+            yield session_id
+        finally:
+            self.rpc("openenv/session/close", session_id=session_id)
+
+    @contextlib.contextmanager
+    def joined(self, session_id: str) -> Iterator[None]:
+        """Attach a connection to a session that is held over HTTP."""
+        with self.connection(f"/ws?session_id={session_id}") as socket:
+            exchange(socket, RESET)
+            yield
+
+    def rpc(self, method: str, **params: Any) -> dict[str, Any]:
+        """Make one JSON-RPC request over HTTP."""
+        request = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
+        with httpx.Client(trust_env=False, timeout=REPLY_TIMEOUT_S) as client:
+            return client.post(self._http_url + "/mcp", json=request).json()
+
     # Scenarios, in the order of the recording.
+
+    def _create_session(self, transcript: Transcript) -> Answer:
+        answer = self._request(transcript)
+        session_id = json.loads(answer.received)["result"]["session_id"]
+        self.rpc("openenv/session/close", session_id=session_id)
+        return answer
+
+    def _close_while_attached(self, transcript: Transcript) -> Answer:
+        with self.held_session() as session_id, self.joined(session_id):
+            return self._request(within(transcript, session_id))
+
+    def _after_the_detach(self, transcript: Transcript) -> Answer:
+        with self.held_session() as session_id:
+            with self.joined(session_id):
+                self.rpc("openenv/session/close", session_id=session_id)
+
+            def detached() -> Answer | None:
+                answer = self._request(within(transcript, session_id))
+                return answer if "error" in answer.received else None
+
+            return wait_until(detached, FREE_SLOT_TIMEOUT_S)
+
+    def _close_again(self, transcript: Transcript) -> Answer:
+        with self.held_session() as session_id:
+            self.rpc("openenv/session/close", session_id=session_id)
+            return self._request(within(transcript, session_id))
+
+    def _held_and_idle(self, transcript: Transcript) -> Answer:
+        def expired() -> Answer | None:
+            time.sleep(next(gaps_s))  # to ask is to use the session
+            answer = self._request(within(transcript, session_id))
+            return answer if "error" in answer.received else None
+
+        gaps_s = itertools.chain([1.5 * HELD_TIMEOUT_S], itertools.repeat(IDLE_S))
+        with self.held_session() as session_id:
+            return wait_until(expired, 3 * IDLE_S)  # upstream looks every few seconds
 
     def _beside_a_held_connection(self, transcript: Transcript) -> Answer:
         with self.session():
@@ -188,7 +258,18 @@ SCENARIOS: dict[str, Callable[[Replayer, Transcript], Answer]] = {
     "capacity.second_connection_no_send": Replayer._beside_a_held_connection,
     "capacity.http_reset_not_counted": Replayer._beside_a_held_connection,
     "large.server_to_client_20MB_client_limit_1MB": Replayer._with_a_small_limit,
+    "capacity.mcp_ws": Replayer._beside_a_held_connection,
+    "capacity.http_session_create": Replayer._beside_a_held_connection,
     "sync1.openapi": Replayer._openapi,
+    "mcp.openapi": Replayer._openapi,
+    "prod.openapi": Replayer._openapi,
+    "mcp.http.session_create": Replayer._create_session,
+    "mcp.http.session_create2": Replayer._create_session,
+    "mcp.http.session_close_while_attached": Replayer._close_while_attached,
+    "mcp.http.session_after_detach": Replayer._after_the_detach,
+    "mcp.http.session_close_again": Replayer._close_again,
+    "reap.session_create": Replayer._create_session,
+    "reap.after_8s_idle": Replayer._held_and_idle,
     "reap.plain_ws_idle_8s": Replayer._after_an_idle_gap,
     "pipelined_frames_answered_in_order": Replayer._pipelined,
     "fragmented_text_message": Replayer._fragmented,
@@ -197,6 +278,15 @@ SCENARIOS: dict[str, Callable[[Replayer, Transcript], Answer]] = {
     "abrupt_tcp_abort_frees_slot": Replayer._abort,
     "disconnect_during_sync_step": Replayer._abort_during_a_step,
 }
+
+
+def within(transcript: Transcript, session_id: str) -> Transcript:
+    """Put a session that exists in the place of the recorded one."""
+    path = SESSION_ID.sub(session_id, transcript.path)
+    sent = transcript.sent
+    if isinstance(sent, str):
+        sent = SESSION_ID.sub(session_id, sent)
+    return dataclasses.replace(transcript, path=path, sent=sent)
 
 
 def converse(socket: ClientConnection, messages: list[str | bytes]) -> Answer:

@@ -20,6 +20,9 @@ APPS = (
     "strict4",
     "wrapped",
     "needsreset",
+    "mcp",
+    "mcpstyle",
+    "prod",
 )
 
 
@@ -142,6 +145,8 @@ def _claims(rule: dict[str, Any]) -> list[str]:
 
 
 def _is(rule: dict[str, Any], entry: Transcript) -> bool:
+    if "transports" in rule and entry.transport not in rule["transports"]:
+        return False
     if "paths" in rule:
         return entry.app in APPS and entry.path in rule["paths"]
     return entry.app in rule["apps"]

@@ -34,6 +34,9 @@ if TYPE_CHECKING:
         ModelTokenizer as ModelTokenizer,
         Transform as Transform,
     )
+    from openenv.core.env_server.mcp_environment import (
+        MCPEnvironment as MCPEnvironment,
+    )
     from openenv.core.env_server.mcp_types import (
         RESERVED_TOOL_NAMES as RESERVED_TOOL_NAMES,
         CallToolAction as CallToolAction,
@@ -110,6 +113,7 @@ MODULES: dict[str, tuple[str, ...]] = {
         "ModelTokenizer",
         "Transform",
     ),
+    "openenv.core.env_server.mcp_environment": ("MCPEnvironment",),
     "openenv.core.env_server.mcp_types": (
         "CallToolAction",
         "CallToolObservation",
@@ -178,6 +182,7 @@ __all__ = [
     "JsonRpcResponse",
     "ListToolsAction",
     "ListToolsObservation",
+    "MCPEnvironment",
     "McpMethod",
     "Message",
     "ModelTokenizer",

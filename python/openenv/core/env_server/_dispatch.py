@@ -29,7 +29,6 @@ from openenv.core.env_server._codec import (
     observation_parts,
     state_members,
 )
-from openenv.core.env_server._mcp import answer_jsonrpc
 from openenv.core.env_server._wire_errors import (
     InvalidJsonText,
     InvalidMessage,
@@ -52,6 +51,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from openenv.core.env_server._hosted import Hosted
+    from openenv.core.env_server._mcp import ToolsRpc
 
 _MODELS: dict[str, type[BaseModel]] = {
     "close": WSCloseMessage,
@@ -128,11 +128,13 @@ class Dispatcher:
 
     Args:
         decoder: makes actions.
+        rpc: answers ``mcp`` messages.
         dicts: whether plain dicts count as observations.
     """
 
-    def __init__(self, decoder: ActionDecoder, *, dicts: bool) -> None:
+    def __init__(self, decoder: ActionDecoder, rpc: ToolsRpc, *, dicts: bool) -> None:
         self._decoder = decoder
+        self._rpc = rpc
         self._dicts = dicts
 
     def answer(
@@ -199,14 +201,16 @@ class Dispatcher:
             case "state":
                 return state_plan(hosted)
             case "mcp":
-                reply = _rust.mcp_reply(answer_jsonrpc(asked.objects))
-                return Answer(reply, "mcp")
+                return rpc_plan(hosted, self._rpc, asked.objects)
             case _:
                 return Answer(None, "")
 
     # -- after the call ----------------------------------------------------------
 
     def _finish(self, plan: Plan, result: Any, features: Features) -> Answer:
+        if plan.op == "mcp":
+            encode = partial(_fitting, features, _rust.mcp_reply)
+            return Answer(self._rpc.encoded(result, encode), plan.op)
         try:
             if plan.op == "state":
                 encode = partial(_rust.state_reply, nonfinite=features.nonfinite)
@@ -241,6 +245,14 @@ def step_plan(hosted: Hosted, action: Any, keywords: dict[str, Any]) -> Plan:
 def state_plan(hosted: Hosted) -> Plan:
     """Plan reading the state."""
     return Plan("state", lambda: hosted.environment.state, awaited=False, ignored=[])
+
+
+def rpc_plan(hosted: Hosted, rpc: ToolsRpc, data: Any) -> Plan:
+    """Plan the answer to a JSON-RPC request, which is an error where it fails."""
+    if hosted.is_async:
+        answer = partial(rpc.answer_async, hosted, data)
+        return Plan("mcp", answer, awaited=True, ignored=[])
+    return Plan("mcp", partial(rpc.answer, hosted, data), awaited=False, ignored=[])
 
 
 async def call_planned(hosted: Hosted, plan: Plan) -> Any:

@@ -23,11 +23,13 @@ class Hosted:
             it runs on the environment loop.
         run_blocking: runs a function of an asynchronous environment that may block
             on a helper thread of the environment loop.
+        session_id: id of its session, empty without one.
     """
 
     def __init__(self, environment: Any, run_blocking: RunBlocking) -> None:
         self.environment = environment
         self.run_blocking = run_blocking
+        self.session_id = ""
         self._async_methods = frozenset(
             name
             for name in ("reset", "step")

@@ -50,6 +50,7 @@ class Session:
 
     Attributes:
         busy: whether a request is served.
+        timeout_s: how long it may be idle, None for ever; read by `watch`.
         outlived: whether a request still ran when the session was ended.
         abandoned: whether it has ended and counts as abandoned.
     """
@@ -62,7 +63,7 @@ class Session:
         self.busy = False
         self.outlived = False
         self.abandoned = False
-        self._timeout_s = timeout_s
+        self.timeout_s = timeout_s
         self._active_s = time.monotonic()
         self._timer: asyncio.TimerHandle | None = None
 
@@ -93,12 +94,12 @@ class Session:
         One timer a session, not one a request: it looks when the timeout would be
         over, and waits on for what is left.
         """
-        if self._timeout_s is None:
+        if self.timeout_s is None:
             return
-        left_s = self._timeout_s - self.idle_s
+        left_s = self.timeout_s - self.idle_s
         if left_s <= 0:
             expired()
-            left_s = self._timeout_s
+            left_s = self.timeout_s
         loop = asyncio.get_running_loop()
         self._timer = loop.call_later(left_s, self.watch, expired)
 
@@ -170,13 +171,14 @@ class Sessions:
         self._slots += 1
         self._open[session.id] = session
         try:
-            await session.runner.build()
+            hosted = await session.runner.build()
         except asyncio.CancelledError:
             self.end(session)
             raise
         except Exception:
             await asyncio.wait({self.end(session)})
             raise
+        hosted.session_id = session.id
         return session
 
     def end(self, session: Session) -> asyncio.Task[None]:

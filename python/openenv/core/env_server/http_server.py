@@ -31,15 +31,22 @@ from openenv.core.env_server._arguments import (
 from openenv.core.env_server._codec import action_decoder, state_members
 from openenv.core.env_server._config import read_settings, server_mode
 from openenv.core.env_server._dispatch import Dispatcher
+from openenv.core.env_server._mcp import ToolsRpc
+from openenv.core.env_server._mcp_sessions import HeldSessions
 from openenv.core.env_server._routes.http import register_control_routes
 from openenv.core.env_server._routes.info import (
     register_info_routes,
     register_state_route,
 )
+from openenv.core.env_server._routes.mcp import (
+    register_mcp_route,
+    register_mcp_socket,
+)
 from openenv.core.env_server._routes.websocket import serve_websocket
 from openenv.core.env_server._runner import factory_name
 from openenv.core.env_server._runtime import Runtimes
 from openenv.core.env_server._sessions import Session, Sessions
+from openenv.core.env_server.mcp_types import CallToolAction, ListToolsAction
 from openenv.core.env_server.types import (
     ConcurrencyConfig,
     ServerCapacityStatus,
@@ -112,10 +119,15 @@ class HTTPEnvServer:
         self._config = self._effective(config, override)
         self.action_decoder = action_decoder(action_cls)
         self.dict_observations = observation_cls is None or observation_cls is dict
-        self.dispatcher = Dispatcher(self.action_decoder, dicts=self.dict_observations)
+        by_step = action_cls in {CallToolAction, ListToolsAction}
+        self.tools_rpc = ToolsRpc(by_step=by_step)
+        self.dispatcher = Dispatcher(
+            self.action_decoder, self.tools_rpc, dicts=self.dict_observations
+        )
         self._session_registry = Sessions(
             self._config, concurrent=self.is_concurrency_safe
         )
+        self.held_sessions = HeldSessions(self._session_registry.end)
         limits = thread_limits(env, self._config.max_concurrent_envs)
         self.runtimes = Runtimes(env, limits)
         self.state_model = _state_model(state_cls)
@@ -166,11 +178,13 @@ class HTTPEnvServer:
         Raises:
             ValueError: there is no such mode.
         """
+        register_mcp_socket(app, self)
         simulation = server_mode(mode) is ServerMode.SIMULATION
         if simulation:
             register_control_routes(app, self)
             register_state_route(app, self)
         register_info_routes(app, self)
+        register_mcp_route(app, self)
 
         async def websocket_endpoint(websocket: WebSocket) -> None:
             await serve_websocket(self, websocket)
@@ -196,7 +210,11 @@ class HTTPEnvServer:
         return _rust.json_encode(adapter.dump_python(checked))
 
     async def close(self) -> None:
-        """Wait for the environments of its ended sessions, then end the threads."""
+        """Wait for the environments of its ended sessions, then end the threads.
+
+        Sessions that are held by their id end here.
+        """
+        self.held_sessions.close_all()
         await self._session_registry.drain(self.stop_by_s)
         self.runtimes.close()
 

@@ -33,10 +33,15 @@ from openenv.core.env_server._wire_errors import (
     close_code,
     error_data,
 )
-from openenv.errors import EnvironmentFactoryError, SessionCapacityError
+from openenv.errors import (
+    EnvironmentFactoryError,
+    SessionCapacityError,
+    SessionNotFoundError,
+)
 
 if TYPE_CHECKING:
     from openenv.core.env_server._hosted import Hosted
+    from openenv.core.env_server._mcp_sessions import HeldSession
     from openenv.core.env_server._sessions import Session
     from openenv.core.env_server.http_server import HTTPEnvServer
 
@@ -56,7 +61,7 @@ _log = logging.getLogger(__name__)
 
 async def serve_websocket(server: HTTPEnvServer, websocket: WebSocket) -> None:
     """Serve one connection from accept to close."""
-    await _Connection(server, websocket).serve()
+    await Connection(server, websocket).serve()
 
 
 class _Inbox:
@@ -100,7 +105,7 @@ class _Inbox:
         return message
 
 
-class _Connection:
+class Connection:
     """One WebSocket connection."""
 
     def __init__(self, server: HTTPEnvServer, websocket: WebSocket) -> None:
@@ -154,7 +159,12 @@ class _Connection:
         """Hold a session and serve its messages; log what is our own fault."""
         try:
             await self._hold_session()
-        except (SessionCapacityError, EnvironmentFactoryError, SessionIdle) as error:
+        except (
+            SessionCapacityError,
+            SessionNotFoundError,
+            EnvironmentFactoryError,
+            SessionIdle,
+        ) as error:
             if error.__cause__ is not None:
                 _log.warning("%s", error, exc_info=error.__cause__)
             await self._refuse(error)
@@ -164,6 +174,10 @@ class _Connection:
 
     async def _hold_session(self) -> None:
         server = self._server
+        session_id = self._websocket.query_params.get("session_id")
+        if session_id:
+            await self._join(session_id)
+            return
         session = await server.open_session()
         try:
             session.watch(partial(self._inbox.post, None))
@@ -174,7 +188,17 @@ class _Connection:
                 await asyncio.wait({ending})
         await self._close(CLOSE_NORMAL)
 
-    async def _serve_messages(self, session: Session) -> None:
+    async def _join(self, session_id: str) -> None:
+        """Serve the messages of a session that HTTP requests hold by its id."""
+        held_sessions = self._server.held_sessions
+        held = held_sessions.attach(session_id)
+        try:
+            await self._serve_messages(held)
+        finally:
+            held_sessions.detach(held)
+        await self._close(CLOSE_NORMAL)
+
+    async def _serve_messages(self, session: Session | HeldSession) -> None:
         """Answer until the client says close.
 
         Raises:
@@ -189,7 +213,9 @@ class _Connection:
             if answer.data is None or not await self._send(answer.data):
                 return
 
-    async def _answer(self, session: Session, message: str | bytes) -> Answer:
+    async def _answer(
+        self, session: Session | HeldSession, message: str | bytes
+    ) -> Answer:
         dispatcher, features = self._server.dispatcher, self._features
 
         def answer(hosted: Hosted) -> Answer:
@@ -202,7 +228,7 @@ class _Connection:
         session.step_count += result.op == "step"
         return result
 
-    def _expire(self, session: Session) -> None:
+    def _expire(self, session: Session | HeldSession) -> None:
         """Raise unless a request came between the timer and its message."""
         timeout_s = self._server.concurrency_config.session_timeout
         if timeout_s is not None and session.idle_s >= timeout_s:
