@@ -8,7 +8,7 @@ import asyncio
 import functools
 import warnings
 import weakref
-from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Final, Generic, Self, TypeVar, cast
 
 from typing_extensions import override
 
@@ -180,6 +180,8 @@ class EnvClient(SettingsFace, Generic[ActT, ObsT, StateT]):
                 return self._step_async(action)
             return self._step_async(action, timeout_s=timeout_s)
         if _is_overridden(self, "_step_async"):
+            if timeout_s is None:  # an override need not know the keyword
+                return _now_or_later(self._step_async(action))
             return _now_or_later(self._step_async(action, timeout_s=timeout_s))
         call = self._step_call(action, timeout_s)
         return cast("Awaitable[StepResult[ObsT]]", self._block(call))
@@ -398,7 +400,7 @@ def _now_or_later(coroutine: Coroutine[Any, Any, _ResultT]) -> Awaitable[_Result
 def _is_overridden(client: EnvClient[Any, Any, Any], name: str) -> bool:
     # On the class or on the instance alike.
     method = getattr(client, name)
-    return getattr(method, "__func__", None) is not EnvClient.__dict__[name]
+    return getattr(method, "__func__", None) is not _OWN[name]
 
 
 def _has_step_hooks(client: EnvClient[Any, Any, Any]) -> bool:
@@ -412,6 +414,10 @@ def _has_step_hooks(client: EnvClient[Any, Any, Any]) -> bool:
         return True
 
 
+# What an override is compared with; the class itself may be patched later.
+_OWN: Final = {
+    name: member for name, member in vars(EnvClient).items() if callable(member)
+}
 _step_payload = EnvClient._step_payload
 _parse_result = EnvClient._parse_result
 

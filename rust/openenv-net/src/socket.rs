@@ -81,6 +81,12 @@ impl Socket {
         Ok(())
     }
 
+    /// Gives up what is unsent.
+    pub fn discard(&mut self) {
+        self.unsent = Vec::new();
+        self.sent = 0;
+    }
+
     /// How much is unsent.
     pub fn unsent_bytes(&self) -> usize {
         self.unsent.len() - self.sent

@@ -33,6 +33,9 @@ const READ_BYTES: usize = 256 * 1024;
 /// Room without which no further socket is read at once.
 const ROOM_BYTES: usize = 16 * 1024;
 
+/// What is asked later than this after the turn began is sent at once.
+const LONGEST_HOLD_NS: u64 = 300_000;
+
 /// All sockets of one event loop, behind one descriptor that the loop watches.
 #[pyclass(frozen, weakref, module = "openenv._rust")]
 #[derive(Debug)]
@@ -50,11 +53,18 @@ struct State {
     pace: Pace,
     transports: BTreeMap<u64, Py<Transport>>,
     next_token: u64,
-    /// Whose data waits for the end of the turn; `None` when data is sent at once.
-    held: Option<Vec<u64>>,
+    /// Data that waits for the end of the turn; `None` when data is sent at once.
+    held: Option<Held>,
     /// Kept from turn to turn for their room.
     buffer: Vec<u8>,
     ready: Vec<Ready>,
+}
+
+/// What is sent when the tasks that were awakened have run.
+#[derive(Debug)]
+struct Held {
+    since_ns: u64,
+    tokens: Vec<u64>,
 }
 
 #[pymethods]
@@ -138,7 +148,7 @@ impl Hub {
     /// Sends what was asked since `run`.
     fn flush(&self, py: Python<'_>) {
         let held = self.lock().held.take();
-        for token in held.into_iter().flatten() {
+        for token in held.into_iter().flat_map(|held| held.tokens) {
             if let Some(transport) = self.transport(py, token) {
                 transport.get().flush(py);
             }
@@ -186,6 +196,12 @@ impl Hub {
         }
     }
 
+    fn holds_too_long(&self, now_ns: u64) -> bool {
+        let state = self.lock();
+        let since_ns = state.held.as_ref().map_or(now_ns, |held| held.since_ns);
+        now_ns.saturating_sub(since_ns) > LONGEST_HOLD_NS
+    }
+
     fn transport(&self, py: Python<'_>, token: u64) -> Option<Py<Transport>> {
         self.lock().transports.get(&token).map(|it| it.clone_ref(py))
     }
@@ -207,10 +223,9 @@ impl Hub {
         for ready in ready {
             // It may have been closed since it was told of.
             let Some(transport) = self.transport(py, ready.token) else { continue };
-            if ready.writable {
-                transport.get().flush(py);
-            }
+            // Read first: the peer's last words are lost with a write that fails.
             if !ready.readable {
+                transport.get().flush(py);
                 continue;
             }
             answers += usize::from(self.note_answer(transport.get(), now_ns));
@@ -224,15 +239,21 @@ impl Hub {
             if count > 0 {
                 reads.push((transport, filled..filled + count));
                 filled += count;
+            } else {
+                transport.get().flush(py);
             }
         }
         if reads.len() > 1 {
             // Behind the tasks that are awakened by now.
             let flush = slf.getattr(intern!(py, "flush"))?;
-            self.lock().held.get_or_insert_default();
+            self.lock().held.get_or_insert(Held { since_ns: now_ns, tokens: Vec::new() });
             let delivered = self.deliver(py, &reads, buffer, now);
             outcome = outcome.and(delivered);
-            self.event_loop.bind(py).call_method1(intern!(py, "call_soon"), (flush,))?;
+            let call_soon = intern!(py, "call_soon");
+            if let Err(error) = self.event_loop.bind(py).call_method1(call_soon, (flush,)) {
+                self.flush(py);
+                outcome = outcome.and(Err(error));
+            }
         } else {
             let delivered = self.deliver(py, &reads, buffer, now);
             outcome = outcome.and(delivered);
@@ -280,7 +301,7 @@ impl Hub {
         let haste = if is_patient { Haste::Patient } else { Haste::Prompt };
         if period_ns > 0
             && haste != inner.haste
-            && !inner.is_blocked // else it is watched for more than reading
+            && !(inner.is_blocked || inner.is_closing) // else it is watched for more than reading
             && let (Some(poller), Some(socket)) = (&mut state.poller, &inner.socket)
             && poller.remove(socket, inner.haste).is_ok()
         {
@@ -321,6 +342,10 @@ impl Hub {
 fn running_loop(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
     static RUNNING_LOOP: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
     RUNNING_LOOP.import(py, "asyncio", "_get_running_loop")?.call0()
+}
+
+fn is_peers_end(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset)
 }
 
 #[expect(unsafe_code, reason = "a descriptor from Python is a number")]
@@ -452,21 +477,29 @@ impl Transport {
     }
 
     fn send(&self, py: Python<'_>, data: &[u8]) {
+        let hub = self.hub.get();
+        let now_ns = monotonic_ns();
         let outcome = {
             let mut inner = self.lock();
             if inner.is_closing {
                 return;
             }
-            inner.asked_ns.get_or_insert_with(monotonic_ns);
+            inner.asked_ns.get_or_insert(now_ns);
             let Some(socket) = &mut inner.socket else { return };
-            if let Some(held) = &mut self.hub.get().lock().held {
-                held.push(self.token);
+            if let Some(held) = &mut hub.lock().held {
+                held.tokens.push(self.token);
                 socket.queue(data);
-                return;
+                None
+            } else {
+                Some(socket.send(data))
             }
-            socket.send(data)
         };
-        self.sent(py, outcome);
+        match outcome {
+            Some(outcome) => self.sent(py, outcome),
+            // Tasks that compute must not hold up what others asked before them.
+            None if hub.holds_too_long(now_ns) => hub.flush(py),
+            None => {}
+        }
     }
 
     fn flush(&self, py: Python<'_>) {
@@ -481,6 +514,9 @@ impl Transport {
     /// Sees to what is left after something was sent.
     fn sent(&self, py: Python<'_>, outcome: io::Result<()>) {
         if let Err(error) = outcome {
+            if is_peers_end(&error) && self.goes_on_reading() {
+                return; // the peer's last words first; its end comes behind them
+            }
             return self.end(py, Some(error));
         }
         let (unsent, is_closing, was_blocked) = {
@@ -493,6 +529,16 @@ impl Transport {
         } else if was_blocked != (unsent > 0) {
             self.watch(py);
         }
+    }
+
+    /// Forgets what the peer will never read.
+    fn goes_on_reading(&self) -> bool {
+        let mut inner = self.lock();
+        let is_reading = !inner.is_closing;
+        if let Some(socket) = &mut inner.socket {
+            socket.discard();
+        }
+        is_reading
     }
 
     /// Reads once; how many bytes. The connection's end is seen to.

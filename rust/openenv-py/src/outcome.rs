@@ -1,7 +1,7 @@
 //! What a caller gets: its future's result, or why there is none.
 
 use openenv_endpoint::{Cause, HandshakeError};
-use pyo3::exceptions::{PyRuntimeError, PyStopIteration};
+use pyo3::exceptions::{PyException, PyRuntimeError, PyStopIteration};
 use pyo3::intern;
 use pyo3::prelude::*;
 
@@ -24,6 +24,8 @@ pub(crate) fn resolve(
     };
     match set {
         Ok(_) => Ok(()),
+        // Ctrl-C may come in here as well, and is nobody's answer.
+        Err(error) if !error.is_instance_of::<PyException>(py) => Err(error),
         Err(_) if future.call_method0(intern!(py, "done"))?.is_truthy()? => Ok(()),
         Err(error) => Err(error),
     }

@@ -13,6 +13,8 @@ from pathlib import Path
 from tests.integration.client.scripted import until
 from tests.support.processes import wait_until
 
+from openenv.core._client.sockets import hub_of
+
 RESET_PEAK = "5"  # proc(5), /proc/PID/clear_refs: VmHWM becomes VmRSS
 
 
@@ -57,6 +59,7 @@ def leaving_no_file():
 async def leaving_nothing():
     """Check that a block leaves no task, file or thread, and no word to the loop."""
     loop, told = asyncio.get_running_loop(), []
+    hub_of(loop)  # has descriptors of its own for as long as the loop lives
     loop.set_exception_handler(lambda _loop, context: told.append(context))
     tasks, threads, files = asyncio.all_tasks(), threading.active_count(), open_files()
     yield

@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     import asyncio
     from collections.abc import Sequence
 
-_hubs: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, _rust.Hub] = (
+# None for a loop that has wound up, whatever it is used for after that.
+_hubs: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, _rust.Hub | None] = (
     weakref.WeakKeyDictionary()
 )
 _hubs_lock: Final = threading.Lock()
@@ -34,12 +35,9 @@ def hub_of(loop: asyncio.AbstractEventLoop) -> _rust.Hub | None:
         # Values hold their keys alive, so ended loops are dropped here.
         for other in [known for known in _hubs if known.is_closed()]:
             del _hubs[other]
-        found = _hubs.get(loop)
-        if found is None:
-            found = _new_hub(loop)
-            if found is not None:
-                _hubs[loop] = found
-    return found
+        if loop not in _hubs:
+            _hubs[loop] = _new_hub(loop)
+        return _hubs[loop]
 
 
 async def connected(
@@ -74,6 +72,7 @@ def _new_hub(loop: asyncio.AbstractEventLoop) -> _rust.Hub | None:
         return None
 
     def close() -> None:
+        _hubs[loop] = None
         loop.remove_reader(door)
         hub.close()
 
