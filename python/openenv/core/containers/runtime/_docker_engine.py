@@ -12,18 +12,24 @@ from openenv.errors import ProviderError
 try:
     import docker
     import docker.errors
+    import docker.types
     import requests
     from docker.context import ContextAPI
+    from docker.utils import parse_repository_tag
 except ModuleNotFoundError as error:
     message = f"Docker providers need {error.name!r}: pip install 'openenv[docker]'"
     raise ModuleNotFoundError(message, name=error.name) from error
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    import threading
+    from collections.abc import Callable, Iterator
 
     from docker import DockerClient
 
 _LOCAL: Final = "127.0.0.1"
+_CONFLICT: Final = 409
+_STATE_COLUMN: Final = 3  # of /proc/net/tcp (proc(5))
+_LISTEN: Final = "0A"
 
 
 def connect(provider: str) -> DockerClient:
@@ -107,4 +113,62 @@ def published_host(client: DockerClient) -> str:
     return where.hostname
 
 
-_CONFLICT: Final = 409
+def pull(
+    client: DockerClient,
+    image: str,
+    on_progress: Callable[[str], None],
+    interrupted: threading.Event,
+) -> None:
+    """Pull an image, telling how far it is.
+
+    Args:
+        client: The engine.
+        image: A reference; without tag and digest, its ``latest``.
+        on_progress: Called with lines such as ``a1b2: Downloading 1MB/2MB``.
+        interrupted: Ends the pull when set.
+
+    Raises:
+        ProviderError: The registry refused, or it was interrupted.
+    """
+    repository, tag = parse_repository_tag(image)
+    lines = client.api.pull(repository, tag or "latest", stream=True, decode=True)
+    try:
+        for line in lines:
+            if interrupted.is_set():
+                message = f"the pull of {image} was interrupted"
+                raise ProviderError(message)
+            if "error" in line:
+                message = f"cannot pull {image}: {line['error']}"
+                raise ProviderError(message)
+            layer, status = line.get("id"), line.get("status", "")
+            shown = f"{status} {line.get('progress', '')}".strip()
+            on_progress(f"{layer}: {shown}" if layer else shown)
+    finally:
+        lines.close()
+
+
+def device_request(gpus: int | str) -> list[Any]:
+    """Return what asks for some or ``all`` GPUs, as ``docker run --gpus`` does."""
+    count = -1 if gpus == "all" else int(gpus)
+    return [docker.types.DeviceRequest(count=count, capabilities=[["gpu"]])]
+
+
+def listening_ports(client: DockerClient, container: str) -> list[int]:
+    """Return the TCP ports that processes in a running container listen on.
+
+    Empty where the image has no ``cat``, or the container has ended.
+    """
+    command = ["cat", "/proc/net/tcp", "/proc/net/tcp6"]
+    try:
+        process = client.api.exec_create(container, command, stderr=False)
+        output: bytes = client.api.exec_start(process["Id"])
+    except docker.errors.APIError:
+        return []
+    rows = [line.split() for line in output.decode(errors="replace").splitlines()]
+    return sorted(
+        {
+            int(row[1].rpartition(":")[2], 16)
+            for row in rows
+            if len(row) > _STATE_COLUMN and row[_STATE_COLUMN] == _LISTEN
+        }
+    )

@@ -14,10 +14,10 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from openenv.core.containers.runtime.docker_swarm_provider import (
-        DockerSwarmProvider as DockerSwarmProvider,
+        DockerSwarmProvider,
     )
     from openenv.core.containers.runtime.local_docker_provider import (
-        LocalDockerProvider as LocalDockerProvider,
+        LocalDockerProvider,
     )
 
 __all__ = [
