@@ -137,7 +137,7 @@ def _manifest_port(client: DockerClient, image: Any) -> int | None:  # noqa: ANN
     archive = b""
     try:
         with gone_is_fine():
-            chunks, _ = client.api.get_archive(shell.id, _MANIFEST)
+            chunks, _ = client.api.get_archive(str(shell.id), _MANIFEST)
             archive = b"".join(chunks)
     finally:
         shell.remove(v=True, force=True)

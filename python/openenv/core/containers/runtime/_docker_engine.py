@@ -13,9 +13,9 @@ try:
     import docker
     import docker.errors
     import docker.types
+    import docker.utils
     import requests
     from docker.context import ContextAPI
-    from docker.utils import parse_repository_tag
 except ModuleNotFoundError as error:
     message = f"Docker providers need {error.name!r}: pip install 'openenv[docker]'"
     raise ModuleNotFoundError(message, name=error.name) from error
@@ -60,7 +60,7 @@ def _client() -> DockerClient:
     context = None if os.getenv("DOCKER_HOST") else ContextAPI.get_current_context()
     if context is None or context.name == "default":
         return docker.from_env()
-    return docker.DockerClient(base_url=context.Host, tls=context.TLSConfig or False)
+    return docker.DockerClient(base_url=context.Host, tls=context.TLSConfig)
 
 
 @contextmanager
@@ -130,7 +130,7 @@ def pull(
     Raises:
         ProviderError: The registry refused, or it was interrupted.
     """
-    repository, tag = parse_repository_tag(image)
+    repository, tag = docker.utils.parse_repository_tag(image)
     lines = client.api.pull(repository, tag or "latest", stream=True, decode=True)
     try:
         for line in lines:
@@ -151,6 +151,31 @@ def device_request(gpus: int | str) -> list[Any]:
     """Return what asks for some or ``all`` GPUs, as ``docker run --gpus`` does."""
     count = -1 if gpus == "all" else int(gpus)
     return [docker.types.DeviceRequest(count=count, capabilities=[["gpu"]])]
+
+
+def service_arguments(
+    replicas: int,
+    published: dict[str, Any],
+    cpu_limit: float | str | None,
+    memory_limit: int | str | None,
+) -> dict[str, Any]:
+    """Return the arguments of the SDK's ``services.create`` that have types of its own.
+
+    Args:
+        replicas: How many containers.
+        published: The port, in the words of the engine's API.
+        cpu_limit: CPUs of each, such as 0.5.
+        memory_limit: Memory of each, such as ``512m``, or bytes.
+    """
+    nano_cpus = None if cpu_limit is None else round(float(cpu_limit) * 1e9)
+    memory = (
+        None if memory_limit is None else int(docker.utils.parse_bytes(memory_limit))
+    )
+    return {
+        "mode": docker.types.ServiceMode("replicated", replicas=replicas),
+        "endpoint_spec": docker.types.EndpointSpec(ports=[published]),
+        "resources": docker.types.Resources(cpu_limit=nano_cpus, mem_limit=memory),
+    }
 
 
 def listening_ports(client: DockerClient, container: str) -> list[int]:

@@ -188,14 +188,12 @@ class LocalDockerProvider(ContainerProvider):
         Raises:
             ProviderError: The engine does not answer or refuses.
         """
-        if self._container_name is None:
-            self._interrupted.clear()
-            return
         with told(_NAME, f"cannot stop container {self._container_name}"):
-            with gone_is_fine():
-                self._client.api.stop(
-                    self._container_name, timeout=round(self.stop_timeout_s)
-                )
+            if self._container_name is not None:
+                with gone_is_fine():
+                    self._client.api.stop(
+                        self._container_name, timeout=round(self.stop_timeout_s)
+                    )
             self._remove()
 
     def interrupt(self) -> None:
@@ -258,9 +256,7 @@ class LocalDockerProvider(ContainerProvider):
     # --- waiting ----------------------------------------------------------------
 
     def _refuse_ended(self) -> None:
-        name = self._container_name
-        if name is None:
-            raise ProviderError("the container was stopped", _NAME)
+        name = self._running()
         with told(_NAME, f"container {name} is lost"):
             state = self._client.api.inspect_container(name)["State"]
         if state["Status"] in _ENDED:
@@ -271,23 +267,31 @@ class LocalDockerProvider(ContainerProvider):
             )
             raise ProviderError(message, _NAME)
 
+    def _running(self) -> str:
+        if self._container_name is None:
+            raise ProviderError("the container was stopped", _NAME)
+        return self._container_name
+
     def _last_lines(self) -> str:
         with told(_NAME, "cannot read the log"):
-            output = self._client.api.logs(self._container_name, tail=SHOWN_LINES)
+            output = self._client.api.logs(self._running(), tail=SHOWN_LINES)
         text = output.decode(errors="replace").rstrip()
         return f"; its last output:\n{text}" if text else "; it printed nothing"
 
     def _where_it_listens(self) -> str:
         with told(_NAME, "cannot look into the container"):
-            ports = listening_ports(self._client, self._container_name)
+            ports = listening_ports(self._client, self._running())
         shown = ", ".join(map(str, ports))
         return f"; inside, it listens on {shown} (container_port=…)" if ports else ""
 
     # --- ending -----------------------------------------------------------------
 
     def _remove(self) -> None:
-        with gone_is_fine():
-            self._client.api.remove_container(self._container_name, v=True, force=True)
+        if self._container_name is not None:
+            with gone_is_fine():
+                self._client.api.remove_container(
+                    self._container_name, v=True, force=True
+                )
         self._container_name = self._container_id = None
         self._interrupted.clear()
         atexit.unregister(self._discard_at_exit)

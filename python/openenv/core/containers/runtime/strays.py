@@ -8,7 +8,7 @@ provider on the same machine removes what it finds, and so does
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from openenv.core.containers.runtime._docker_engine import (
     connect,
@@ -71,7 +71,7 @@ def remove_strays_of(client: DockerClient) -> list[Stray]:
         for stray in found:
             with gone_is_fine():
                 if stray.kind == "service":
-                    client.api.remove_service(stray.id)
+                    client.api.remove_service(stray.id)  # type: ignore[no-untyped-call]
                 else:
                     client.api.remove_container(stray.id, v=True, force=True)
     return found
@@ -85,12 +85,19 @@ def _strays(client: DockerClient) -> Iterator[Stray]:
         yield from _if_orphaned(
             "container", each["Id"], name, each["Image"], each["Labels"]
         )
-    for each in client.api.services(filters) if is_manager(client) else ():
+    for each in _services(client, filters):
         spec = each["Spec"]
         image = spec["TaskTemplate"]["ContainerSpec"]["Image"]
         yield from _if_orphaned(
             "service", each["ID"], spec["Name"], image, spec["Labels"]
         )
+
+
+def _services(client: DockerClient, filters: Mapping[str, str]) -> list[Any]:
+    if not is_manager(client):
+        return []
+    found: list[Any] = client.api.services(filters)  # type: ignore[no-untyped-call]
+    return found
 
 
 def _if_orphaned(
