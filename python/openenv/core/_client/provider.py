@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from openenv.core._client.dial import with_ws_path
@@ -151,8 +152,12 @@ def _stop(provider: Any) -> None:
 async def _in_thread(
     function: Callable[[], _ResultT], interrupt: Callable[[], None] | None = None
 ) -> _ResultT:
-    # A thread cannot be cancelled: what it started must be known before going on.
-    task = asyncio.ensure_future(asyncio.to_thread(function))
+    # A thread of its own: a start takes long, and the loop's executor has few, which
+    # other code waits for. It cannot be cancelled: what it started must be known
+    # before going on.
+    executor = ThreadPoolExecutor(max_workers=1, thread_name_prefix="openenv-provider")
+    task = asyncio.get_running_loop().run_in_executor(executor, function)
+    executor.shutdown(wait=False)
     try:
         return await asyncio.shield(task)
     except asyncio.CancelledError:

@@ -1,0 +1,69 @@
+"""The real engine, and the rule that a test leaves nothing behind on it."""
+
+from __future__ import annotations
+
+import os
+import threading
+from pathlib import Path
+
+import docker
+import pytest
+from tests.images.build import environment_image
+from tests.support.processes import wait_until
+
+from openenv.core.containers.runtime._owner import PID_LABEL
+
+
+@pytest.fixture(scope="session")
+def engine():
+    client = docker.from_env()
+    yield client
+    client.close()
+
+
+@pytest.fixture(scope="session")
+def image(engine):
+    return environment_image(engine)
+
+
+@pytest.fixture(autouse=True)
+def nothing_left(request):
+    """Containers, services, volumes, networks, children and threads as before."""
+    engine = (
+        request.getfixturevalue("engine")
+        if {"engine", "image"} & {*request.fixturenames}
+        else None
+    )
+    before = _traces(engine)
+    yield
+    wait_until(
+        lambda: _traces(engine) == before,
+        10,
+        lambda: f"left behind: {_difference(before, _traces(engine))}",
+    )
+
+
+def _traces(engine):
+    children = Path(f"/proc/{os.getpid()}/task/{os.getpid()}/children").read_text()
+    traces = {
+        "children": sorted(children.split()),
+        "output threads": sorted(
+            thread.name
+            for thread in threading.enumerate()
+            if thread.name.startswith("openenv-output")
+        ),
+    }
+    if engine is not None:
+        owned = engine.api.containers(all=True, filters={"label": PID_LABEL})
+        traces["containers"] = sorted(each["Id"] for each in owned)
+        traces["volumes"] = sorted(each.name for each in engine.volumes.list())
+        traces["networks"] = sorted(each.name for each in engine.networks.list())
+    return traces
+
+
+def _difference(before, after):
+    return {
+        name: (before[name], after[name])
+        for name in after
+        if before[name] != after[name]
+    }
