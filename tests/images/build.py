@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import docker
+
 import openenv
 
 if TYPE_CHECKING:
@@ -32,9 +33,16 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).resolve().parents[2]
 BASE, ENVIRONMENT = "openenv-test-base", "openenv-test-env"
 SITE_PACKAGES = "/packages"
-_SERVER_PACKAGES = (
-    "fastapi httptools msgspec pydantic typing_extensions uvicorn uvloop websockets"
-).split()
+_SERVER_PACKAGES = [
+    "fastapi",
+    "httptools",
+    "msgspec",
+    "pydantic",
+    "typing_extensions",
+    "uvicorn",
+    "uvloop",
+    "websockets",
+]
 _UNUSED = {"test", "tests", "idlelib", "tkinter", "ensurepip", "site-packages"}
 _HEAVY = re.compile(r"\.opt-\d\.pyc$|\.a$")
 _TOOLS = ["/bin/sh", "/bin/cat", "/bin/true", "/bin/sleep"]
@@ -75,9 +83,16 @@ def environment_image(client: DockerClient) -> str:
 
 
 def derived_image(client: DockerClient, tag: str, *instructions: str) -> str:
-    """Build an image on the environment's that differs by a few instructions."""
+    """Build an image on the environment's that differs by a few instructions.
+
+    They may copy an ``openenv.yaml`` whose port is 7861.
+    """
     lines = (f"FROM {environment_image(client)}", *instructions)
-    _build(client, {"Dockerfile": "\n".join(lines).encode()}, tag)
+    files: dict[str, Path | bytes] = {
+        "Dockerfile": "\n".join(lines).encode(),
+        "openenv.yaml": b"name: other\nport: 7861\n",
+    }
+    _build(client, files, tag)
     return tag
 
 

@@ -56,9 +56,9 @@ LIGHT = python(
     "        data = {'observation': {}, 'reward': None, 'done': False}\n"
     "        await connection.send(json.dumps({'type': 'observation', 'data': data}))\n"
     "async def main():\n"
-    "    async with serve(session, '0.0.0.0', 8000, process_request=health) as server:\n"
-    "        stop = server.close\n"
-    "        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop)\n"
-    "        await server.wait_closed()\n"
+    "    server = await serve(session, '0.0.0.0', 8000, process_request=health)\n"
+    "    loop = asyncio.get_running_loop()\n"
+    "    loop.add_signal_handler(signal.SIGTERM, server.close)\n"
+    "    await server.wait_closed()\n"
     "asyncio.run(main())\n"
 )

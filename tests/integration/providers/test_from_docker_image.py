@@ -10,10 +10,10 @@ import time
 from urllib.parse import urlsplit
 
 import pytest
-from grid_world_env import GridWorldAction, GridWorldEnv
 from tests.integration.providers import servers
 from tests.support.processes import wait_until
 
+from grid_world_env import GridWorldAction, GridWorldEnv
 from openenv.core.containers.runtime import LocalDockerProvider
 from openenv.core.generic_client import GenericEnvClient
 from openenv.core.sync_client import SyncEnvClient
@@ -87,7 +87,6 @@ async def test_connected_soon_after_the_first_health_answer(image):
         watcher.join()
 
     took_s = connected_at - healthy_at[0]
-    print(f'connected {took_s:.2f} s after the first health answer')
     assert took_s <= 1.5
 
 
@@ -135,8 +134,7 @@ async def test_a_cancelled_start_ends_soon_and_leaves_nothing(engine, image):
             image, LocalDockerProvider(stop_timeout_s=1), command=servers.HANGS
         )
     )
-    while not containers(engine, image):
-        await asyncio.sleep(0.02)
+    await asyncio.to_thread(wait_until, lambda: containers(engine, image), 20)
     cancelled_at = time.monotonic()
     connecting.cancel()
     with pytest.raises(asyncio.CancelledError):
