@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import threading
 from pathlib import Path
 
 import docker
+import docker.errors
 import pytest
 from tests.images.build import environment_image
 from tests.support.processes import wait_until
 
+from openenv.core.containers.runtime import DockerSwarmProvider
 from openenv.core.containers.runtime._owner import PID_LABEL
 
 
@@ -26,6 +29,16 @@ def image(engine):
     return environment_image(engine)
 
 
+@pytest.fixture(scope="module")
+def swarm(engine):
+    """Make a swarm; leave it afterwards and remove the networks that it brought."""
+    DockerSwarmProvider().close()
+    yield engine
+    engine.swarm.leave(force=True)
+    with contextlib.suppress(docker.errors.NotFound):
+        engine.networks.get("docker_gwbridge").remove()
+
+
 @pytest.fixture(autouse=True)
 def nothing_left(request):
     """Containers, services, volumes, networks, children and threads as before."""
@@ -34,6 +47,8 @@ def nothing_left(request):
         if {"engine", "image"} & {*request.fixturenames}
         else None
     )
+    if "swarm" in request.fixturenames:
+        request.getfixturevalue("swarm")
     before = _traces(engine)
     yield
     wait_until(

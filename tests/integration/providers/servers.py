@@ -29,6 +29,11 @@ IGNORES_SIGTERM = python(
     "thread = threading.Thread(target=server.run)\n"
     "thread.start(); thread.join()\n"
 )
+LISTENS_ELSEWHERE = python(
+    "import socket, time\n"
+    "listener = socket.create_server(('0.0.0.0', 9001))\n"
+    "time.sleep(600)\n"
+)
 NEVER_ANSWERS = python(
     "import socket, time\n"
     "listener = socket.create_server(('0.0.0.0', 8000))\n"

@@ -176,7 +176,7 @@ def test_a_container_that_exits_ends_the_wait_with_its_last_lines(engine, image)
         (servers.HANGS, "/health did not answer"),
         (servers.NEVER_ANSWERS, "/health did not answer: timed out"),
         (servers.HEALTH_WITHOUT_WEBSOCKET, "/ws did not open.*404"),
-        (servers.serving(9001), "it listens on 9001"),
+        (servers.LISTENS_ELSEWHERE, "it listens on 9001"),
     ],
     ids=["hangs", "accepts only", "no /ws", "elsewhere"],
 )

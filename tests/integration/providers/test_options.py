@@ -9,7 +9,7 @@ import pytest
 from tests.images.build import derived_image
 from tests.integration.providers import servers
 
-from openenv.core.containers.runtime import LocalDockerProvider
+from openenv.core.containers.runtime import DockerSwarmProvider, LocalDockerProvider
 from openenv.core.generic_client import GenericEnvClient
 from openenv.errors import ProviderError
 
@@ -171,6 +171,11 @@ def test_stopping_twice_and_after_somebody_else(engine, image):
     provider.stop_container()
 
     assert provider._container_name is None
+
+
+def test_no_swarm_and_none_wanted():
+    with pytest.raises(ProviderError, match="Docker Swarm is not active"):
+        DockerSwarmProvider(auto_init_swarm=False)
 
 
 def test_proxies_are_bypassed(image, monkeypatch):

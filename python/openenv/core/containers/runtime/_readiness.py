@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 POLL_INTERVAL_S: Final = 0.05
+# The interval grows to this, so that fifty who wait leave an engine time to start.
+_LONGEST_INTERVAL_S: Final = 0.4
+_GROWTH: Final = 1.2
 _HEALTH_TIMEOUT_S: Final = 2.0  # a server that is loading may accept and not answer
 _CONNECT_TIMEOUT_S: Final = 10.0
 _OK: Final = 200
@@ -43,6 +46,7 @@ def wait_until_ready(
         TimeoutError: The server was not ready in time; says what it answered last.
     """
     deadline = time.monotonic() + timeout_s
+    interval_s = POLL_INTERVAL_S
     for ask in (_ask_health, _ask_websocket):
         while True:
             check()
@@ -53,9 +57,10 @@ def wait_until_ready(
             if left_s <= 0:
                 check()
                 raise TimeoutError(complaint)
-            if interrupted.wait(POLL_INTERVAL_S):
+            if interrupted.wait(interval_s):
                 message = "the start was interrupted"
                 raise ProviderError(message)
+            interval_s = min(interval_s * _GROWTH, _LONGEST_INTERVAL_S)
 
 
 def _ask_health(base_url: str, timeout_s: float) -> str | None:
