@@ -18,7 +18,6 @@ from openenv.core.containers.runtime._owner import STARTED_LABEL
 from openenv.core.generic_client import GenericEnvClient
 from openenv.errors import ProviderError
 
-
 pytestmark = pytest.mark.usefixtures("swarm")
 
 

@@ -1,0 +1,34 @@
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from tests.support.processes import ROOT
+
+
+def test_the_engine_stops_in_mid_run_and_comes_back():
+    # Not pytest's folder: a socket's path may have 107 bytes.
+    with tempfile.TemporaryDirectory(
+        prefix="openenv-engine-", ignore_cleanup_errors=True
+    ) as folder:
+        scenario = "tests.integration.providers.engine_stops"
+        told = subprocess.run(
+            ["unshare", "--net", "--mount", sys.executable, "-m", scenario, folder],
+            cwd=ROOT,
+            env=_environment(),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=55,
+            check=False,
+        )
+
+    assert "DONE" == told.stdout.strip(), told.stderr
+    assert not Path(folder).exists()
+
+
+def _environment():
+    return {**os.environ, "PYTHONPATH": f"{ROOT}:{ROOT / 'envs'}"}  # noqa: TID251
