@@ -234,11 +234,11 @@ def test_a_provider_of_the_clients_own_starts_again_after_close(image):
         env.close()
 
 
-@pytest.mark.timeout(150)  # the engine starts a container after the other
+@pytest.mark.timeout(280)  # the engine starts a container after the other
 async def test_fifty_at_once_have_ports_of_their_own(image):
     async def start(number):
         env = await GenericEnvClient.from_docker_image(
-            image, wait_timeout=100, command=servers.LIGHT
+            image, wait_timeout=200, command=servers.LIGHT
         )
         assert not (await env.reset(seed=number)).done
         return env
