@@ -83,16 +83,25 @@ def environment_image(client: DockerClient) -> str:
 
 
 def derived_image(client: DockerClient, tag: str, *instructions: str) -> str:
-    """Build an image on the environment's that differs by a few instructions.
-
-    They may copy an ``openenv.yaml`` whose port is 7861.
-    """
+    """Build an image on the environment's that differs by a few instructions."""
     lines = (f"FROM {environment_image(client)}", *instructions)
+    _build(client, {"Dockerfile": "\n".join(lines).encode()}, tag)
+    return tag
+
+
+def small_image(client: DockerClient, tag: str, *instructions: str) -> str:
+    """Import an image that can only sleep, and has a manifest with port 7861."""
     files: dict[str, Path | bytes] = {
-        "Dockerfile": "\n".join(lines).encode(),
-        "openenv.yaml": b"name: other\nport: 7861\n",
+        "/bin/sleep": Path("/bin/sleep"),
+        "/app/env/openenv.yaml": b"name: other\nport: 7861\n",
     }
-    _build(client, files, tag)
+    repository, _, version = tag.partition(":")
+    client.api.import_image_from_data(
+        _tar({**_libraries(files), **files}),
+        repository=repository,
+        tag=version,
+        changes=['CMD ["/bin/sleep", "600"]', *instructions],
+    )
     return tag
 
 

@@ -16,6 +16,8 @@ def main() -> None:
     image, how, command = sys.argv[1], sys.argv[2], json.loads(sys.argv[3])
     provider = LocalDockerProvider(image, command=command)
     provider.start_container()
+    sys.stdout.write(f"STARTED {provider._container_name}\n")
+    sys.stdout.flush()
     if how == "raise":
         raise RuntimeError(how)
     if how == "wait":

@@ -6,8 +6,9 @@ import contextlib
 import socket
 
 import pytest
-from tests.images.build import derived_image
+from tests.images.build import derived_image, small_image
 from tests.integration.providers import servers
+from tests.support.processes import wait_until
 
 from openenv.core.containers.runtime import DockerSwarmProvider, LocalDockerProvider
 from openenv.core.generic_client import GenericEnvClient
@@ -26,12 +27,12 @@ def started(image, command=servers.HANGS, **options):
 
 @pytest.fixture
 def derived(engine):
-    """Build images on the environment's; removed afterwards."""
+    """Make images that differ by a few instructions; removed afterwards."""
     tags = []
 
-    def build(*instructions):
+    def build(make, *instructions):
         tag = f"openenv-test-derived:{len(tags)}"
-        tags.append(derived_image(engine, tag, *instructions))
+        tags.append(make(engine, tag, *instructions))
         return tag
 
     yield build
@@ -74,14 +75,14 @@ def test_volumes(engine, image, tmp_path):
     )
     with started(image, command, volumes=[f"{tmp_path}:/data:ro"]) as (provider, _):
         container = engine.containers.get(provider._container_name)
-        line = next(container.logs(stream=True))
+        output = wait_until(container.logs, 20)
 
-    assert b"from the host\n" == line
+    assert b"from the host\n" == output
 
 
 def test_an_anonymous_volume_goes_with_its_container(engine, derived):
     # Whether it does is seen by the fixture `nothing_left`.
-    with started(derived("VOLUME /data")) as (provider, _):
+    with started(derived(small_image, "VOLUME /data"), None) as (provider, _):
         told = engine.api.inspect_container(provider._container_name)
 
     assert ["volume"] == [mount["Type"] for mount in told["Mounts"]]
@@ -126,19 +127,21 @@ def test_a_port_of_the_callers_choice(image):
         port = free.getsockname()[1]
     with started(image, port=port) as (_, url):
         assert f"http://127.0.0.1:{port}" == url
+    with socket.create_server(("127.0.0.1", port)):
+        pass  # it is free again
 
 
 def test_an_image_of_port_7860(derived):
     # Built on an image that exposes 8000, so the label has to say it.
-    tag = derived("EXPOSE 7860", "LABEL openenv.port=7860")
+    tag = derived(derived_image, "EXPOSE 7860", "LABEL openenv.port=7860")
     env = GenericEnvClient.from_docker_image(tag, command=servers.serving(7860))
     with env as client:
         assert not client.reset(seed=1).done
 
 
 def test_the_port_of_the_manifest_where_the_image_tells_two(engine, derived):
-    tag = derived("EXPOSE 9999", "COPY openenv.yaml /app/env/openenv.yaml")
-    with started(tag) as (provider, _):
+    tag = derived(small_image, "EXPOSE 9998 9999")
+    with started(tag, None) as (provider, _):
         told = engine.api.inspect_container(provider._container_name)
 
     assert ["7861/tcp"] == [

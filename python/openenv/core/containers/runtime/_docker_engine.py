@@ -45,7 +45,10 @@ def connect(provider: str) -> DockerClient:
     """
     try:
         client = _client()
-        client.ping()
+        try:
+            client.ping()
+        finally:
+            client.close()  # its connections; the next call opens new ones
     except (docker.errors.DockerException, requests.RequestException) as exc:
         # upstream: its users match on the first sentence
         message = (

@@ -36,11 +36,6 @@ def own_labels() -> dict[str, str]:
     }
 
 
-def is_ours(labels: Mapping[str, str]) -> bool:
-    """Tell whether this very process set the labels."""
-    return own_labels().items() <= labels.items()
-
-
 def is_orphaned(labels: Mapping[str, str]) -> bool:
     """Tell whether a process of this machine set the labels and is gone.
 

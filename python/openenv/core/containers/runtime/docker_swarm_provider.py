@@ -176,9 +176,8 @@ class DockerSwarmProvider(ContainerProvider):
 
     @override
     def close(self) -> None:
-        """Remove the service, if one runs, and close the connection to the engine."""
+        """Remove the service, if one runs."""
         self.stop_container()
-        self._client.close()
 
     # --- the swarm ----------------------------------------------------------------
 
@@ -313,6 +312,7 @@ class DockerSwarmProvider(ContainerProvider):
         self._service_name = self._service_id = self._published_port = None
         self._interrupted.clear()
         atexit.unregister(self._discard_at_exit)
+        self._client.close()  # its connections; the next call opens new ones
 
     def _remove_containers(self, name: str, timeout_s: float) -> None:
         # The engine stops them by and by, on its own.

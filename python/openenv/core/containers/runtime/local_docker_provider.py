@@ -202,9 +202,8 @@ class LocalDockerProvider(ContainerProvider):
 
     @override
     def close(self) -> None:
-        """Stop the container, if one runs, and close the connection to the engine."""
+        """Stop the container, if one runs."""
         self.stop_container()
-        self._client.close()
 
     # --- starting ---------------------------------------------------------------
 
@@ -295,6 +294,7 @@ class LocalDockerProvider(ContainerProvider):
         self._container_name = self._container_id = None
         self._interrupted.clear()
         atexit.unregister(self._discard_at_exit)
+        self._client.close()  # its connections; the next call opens new ones
 
     def _discard(self) -> None:
         # Another error is on its way to the caller; what is left here is a stray.
