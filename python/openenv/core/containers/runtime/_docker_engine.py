@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
-from contextlib import contextmanager
+import threading
+from contextlib import closing, contextmanager, suppress
+from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
@@ -21,7 +23,6 @@ except ModuleNotFoundError as error:
     raise ModuleNotFoundError(message, name=error.name) from error
 
 if TYPE_CHECKING:
-    import threading
     from collections.abc import Callable, Iterator
 
     from docker import DockerClient
@@ -30,6 +31,7 @@ _LOCAL: Final = "127.0.0.1"
 _CONFLICT: Final = 409
 _STATE_COLUMN: Final = 3  # of /proc/net/tcp (proc(5))
 _LISTEN: Final = "0A"
+_PULL_INTERVAL_S: Final = 0.1
 
 
 def connect(provider: str) -> DockerClient:
@@ -133,21 +135,52 @@ def pull(
     Raises:
         ProviderError: The registry refused, or it was interrupted.
     """
+    for line in _pulling(client, image, interrupted):
+        if "error" in line:
+            message = f"cannot pull {image}: {line['error']}"
+            raise ProviderError(message)
+        layer, status = line.get("id"), line.get("status", "")
+        shown = f"{status} {line.get('progress', '')}".strip()
+        on_progress(f"{layer}: {shown}" if layer else shown)
+
+
+def _pulling(
+    client: DockerClient, image: str, interrupted: threading.Event
+) -> Iterator[dict[str, Any]]:
+    """Yield what the engine tells of a pull, read on a thread that may be left."""
     repository, tag = docker.utils.parse_repository_tag(image)
-    lines = client.api.pull(repository, tag or "latest", stream=True, decode=True)
+    queue: SimpleQueue[dict[str, Any] | Exception | None] = SimpleQueue()
+    left = threading.Event()
+
+    def read() -> None:
+        try:
+            lines = client.api.pull(
+                repository, tag or "latest", stream=True, decode=True
+            )
+            with closing(lines):
+                for line in lines:
+                    queue.put(line)
+                    if left.is_set():
+                        break
+        except (docker.errors.DockerException, requests.RequestException) as exc:
+            queue.put(exc)
+        else:
+            queue.put(None)
+
+    threading.Thread(target=read, name="openenv-pull", daemon=True).start()
     try:
-        for line in lines:
-            if interrupted.is_set():
-                message = f"the pull of {image} was interrupted"
-                raise ProviderError(message)
-            if "error" in line:
-                message = f"cannot pull {image}: {line['error']}"
-                raise ProviderError(message)
-            layer, status = line.get("id"), line.get("status", "")
-            shown = f"{status} {line.get('progress', '')}".strip()
-            on_progress(f"{layer}: {shown}" if layer else shown)
+        while not interrupted.is_set():
+            with suppress(Empty):
+                told_line = queue.get(timeout=_PULL_INTERVAL_S)
+                if told_line is None:
+                    return
+                if isinstance(told_line, Exception):
+                    raise told_line
+                yield told_line
     finally:
-        lines.close()
+        left.set()
+    message = f"the pull of {image} was interrupted"
+    raise ProviderError(message)
 
 
 def device_request(gpus: int | str) -> list[Any]:
