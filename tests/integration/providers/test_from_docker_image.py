@@ -29,7 +29,9 @@ def play(env, seed):
 
 
 def containers(engine, image):
-    return engine.containers.list(all=True, filters={"ancestor": image})
+    return engine.containers.list(
+        all=True, ignore_removed=True, filters={"ancestor": image}
+    )
 
 
 def test_a_hundred_episodes(image):

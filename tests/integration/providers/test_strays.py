@@ -48,7 +48,11 @@ def owner(image):
 
 
 def exists(engine, name):
-    return bool(engine.containers.list(all=True, filters={"name": f"^/{name}$"}))
+    return bool(
+        engine.containers.list(
+            all=True, ignore_removed=True, filters={"name": f"^/{name}$"}
+        )
+    )
 
 
 @pytest.mark.parametrize("how", ["exit", "raise"])
