@@ -22,6 +22,7 @@ from openenv.core._client.codec import (
     state_of,
 )
 from openenv.core._client.dial import with_ws_path
+from openenv.core._client.factories import Factories
 from openenv.core._client.home import Home
 from openenv.core._client.io_thread import run_in_background
 from openenv.core._client.link import Call, Link
@@ -49,7 +50,7 @@ __all__ = ["EnvClient", "StateT", "StepResult", "convert_to_ws_url"]
 _ResultT = TypeVar("_ResultT")
 
 
-class EnvClient(SettingsFace, Generic[ActT, ObsT, StateT]):
+class EnvClient(SettingsFace, Factories, Generic[ActT, ObsT, StateT]):
     """Drive one session of an environment on a server.
 
     A subclass names what it exchanges and needs no body; pydantic models, msgspec

@@ -3,6 +3,8 @@
 Providers block (they pull images and poll health), so they run on a thread. A
 container provider has ``start_container``, ``wait_for_ready(url)`` and
 ``stop_container``; a runtime provider has ``start``, ``wait_for_ready()``, ``stop``.
+Either may have ``interrupt``, which lets a start on its thread end soon; it is called
+when connecting is cancelled.
 
 ::
 
@@ -16,6 +18,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from openenv.core._client.dial import with_ws_path
@@ -28,16 +31,35 @@ if TYPE_CHECKING:
 _ResultT = TypeVar("_ResultT")
 
 
+class Launch:
+    """Be a provider together with how it is to be started.
+
+    Args:
+        provider: Any object with the methods the module names.
+        start: Starts it, waits until it is ready, and returns its URL.
+    """
+
+    def __init__(self, provider: Any, start: Callable[[], str]) -> None:
+        self.provider = provider
+        self.start = start
+
+
 class ClientProvider:
     """Hold the provider of one client, and whether it runs.
 
     Args:
-        provider: Any object with the methods the module names.
+        provider: Any object with the methods the module names, or a `Launch`.
         settings: The client's; if it has no URL, the provider says it.
     """
 
     def __init__(self, provider: Any, settings: Settings) -> None:
-        self.provider = provider
+        launch = (
+            provider
+            if isinstance(provider, Launch)
+            else Launch(provider, lambda: _start(provider))
+        )
+        self.provider = launch.provider
+        self._launch = launch.start
         self._settings = settings
         self._owns_url = settings.base_url is None
         # With a URL given, somebody has started the provider for this client.
@@ -62,7 +84,8 @@ class ClientProvider:
         if self._owns_url and self._state == "stopped":
             self._state = "running"
             try:
-                url = await _in_thread(lambda: _start(self.provider))
+                interrupt = getattr(self.provider, "interrupt", None)
+                url = await _in_thread(self._launch, interrupt)
             except BaseException:
                 await self.stop()
                 raise
@@ -126,12 +149,21 @@ def _stop(provider: Any) -> None:
         provider.stop()
 
 
-async def _in_thread(function: Callable[[], _ResultT]) -> _ResultT:
-    # A thread cannot be cancelled: what it started must be known before going on.
-    task = asyncio.ensure_future(asyncio.to_thread(function))
+async def _in_thread(
+    function: Callable[[], _ResultT], interrupt: Callable[[], None] | None = None
+) -> _ResultT:
+    # A thread of its own: a start takes long, and the loop's executor has few, which
+    # other code waits for. It cannot be cancelled: what it started must be known
+    # before going on.
+    executor = ThreadPoolExecutor(max_workers=1, thread_name_prefix="openenv-provider")
+    task = asyncio.get_running_loop().run_in_executor(executor, function)
+    executor.shutdown(wait=False)
     try:
         return await asyncio.shield(task)
     except asyncio.CancelledError:
+        if interrupt is not None:
+            interrupt()
         if not task.cancelled():
             await asyncio.wait((task,))
+            task.exception()  # the caller hears of the cancellation instead
         raise

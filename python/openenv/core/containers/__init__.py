@@ -1,0 +1,1 @@
+"""Where environments run: see `openenv.core.containers.runtime`."""

@@ -1,0 +1,162 @@
+"""A child process of a provider: its output kept, its group ended whole.
+
+The child is a guard (`_guard`) that leads a process group of its own and runs the
+command in it. So Ctrl-C in the terminal reaches only this process, the whole group can
+be ended, and it ends by itself when this process is killed.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections import deque
+from contextlib import suppress
+from typing import TYPE_CHECKING, Final
+
+from openenv.core.containers.runtime import _guard
+from openenv.core.containers.runtime._readiness import POLL_INTERVAL_S
+from openenv.errors import ProviderError
+
+if TYPE_CHECKING:
+    import re
+    from collections.abc import Mapping, Sequence
+
+STOP_TIMEOUT_S: Final = 10.0
+_SHOWN_LINES: Final = 50
+_MAX_LINE_BYTES: Final = 64 * 1024
+_LAST_WORDS_S: Final = 1.0  # a grandchild may hold the output open for ever
+
+
+class Child:
+    """Run a command until it ends or is stopped.
+
+    Args:
+        name: What an error calls it.
+        command: Program and arguments.
+        env_vars: Added to this process's environment.
+        folder: Where it runs; None for the current one.
+        told: Matches the line by which it tells its address, the first group.
+
+    Raises:
+        ProviderError: It cannot be started.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        command: Sequence[str],
+        env_vars: Mapping[str, str],
+        folder: str | None = None,
+        told: re.Pattern[str] | None = None,
+    ) -> None:
+        self.name = name
+        self._lines: deque[str] = deque(maxlen=_SHOWN_LINES)
+        self._told = told
+        self._address: str | None = None
+        try:
+            self._process = subprocess.Popen(  # noqa: S603 - what the caller asked for
+                [sys.executable, "-I", "-S", str(_guard.__file__), *command],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                cwd=folder,
+                env={**os.environ, **env_vars},  # noqa: TID251 - handed on
+                start_new_session=True,
+            )
+        except OSError as exc:
+            message = f"cannot start {name}: {exc}"
+            raise ProviderError(message) from exc
+        self._reader = threading.Thread(
+            target=self._read, name=f"openenv-output-{self._process.pid}", daemon=True
+        )
+        self._reader.start()
+
+    @property
+    def pid(self) -> int:
+        """The child's process id, which is its process group's too."""
+        return self._process.pid
+
+    def refuse_ended(self) -> None:
+        """Do nothing while it runs.
+
+        Raises:
+            ProviderError: It has ended; says how, and shows its last 50 lines.
+        """
+        code = self._process.poll()
+        if code is not None:
+            self._reader.join(_LAST_WORDS_S)
+            message = f"{self.name} ended early ({_exit(code)}){self.last_lines()}"
+            raise ProviderError(message)
+
+    def wait_for_address(self, deadline: float, interrupted: threading.Event) -> str:
+        """Wait until the child has told its address, and return that.
+
+        Raises:
+            ProviderError: It ended first, or the waiting was interrupted.
+            TimeoutError: It told none by the deadline (of the monotonic clock).
+        """
+        while self._address is None:
+            self.refuse_ended()
+            if time.monotonic() >= deadline:
+                message = f"{self.name} did not listen in time{self.last_lines()}"
+                raise TimeoutError(message)
+            if interrupted.wait(POLL_INTERVAL_S):
+                message = f"the start of {self.name} was interrupted"
+                raise ProviderError(message)
+        return self._address
+
+    def wait(self, deadline: float, interrupted: threading.Event) -> int:
+        """Wait until it has ended and return its exit code; errors as above."""
+        while (code := self._process.poll()) is None:
+            if time.monotonic() >= deadline:
+                message = f"{self.name} did not end in time{self.last_lines()}"
+                raise TimeoutError(message)
+            if interrupted.wait(POLL_INTERVAL_S):
+                message = f"{self.name} was interrupted"
+                raise ProviderError(message)
+        self._reader.join(_LAST_WORDS_S)
+        return code
+
+    def stop(self, timeout_s: float = STOP_TIMEOUT_S) -> None:
+        """End the whole group: SIGTERM, and after so many seconds SIGKILL."""
+        self._signal(signal.SIGTERM)
+        with suppress(subprocess.TimeoutExpired):
+            self._process.wait(timeout_s)
+        # Also when the leader has ended: its children may not have.
+        self._signal(signal.SIGKILL)
+        self._process.wait()
+        self._reader.join(_LAST_WORDS_S)
+        for pipe in (self._process.stdin, self._process.stdout):
+            if pipe is not None and not self._reader.is_alive():
+                pipe.close()
+
+    def last_lines(self) -> str:
+        """Return the end of an error's sentence that shows the last output."""
+        text = "\n".join(self._lines)
+        return f"; its last output:\n{text}" if text else "; it printed nothing"
+
+    def _read(self) -> None:
+        stream = self._process.stdout
+        while stream is not None and (line := stream.readline(_MAX_LINE_BYTES)):
+            text = line.decode(errors="replace").rstrip()
+            self._lines.append(text)
+            if self._told is not None and (found := self._told.search(text)):
+                self._address = found[1]
+                self._told = None
+
+    def _signal(self, number: signal.Signals) -> None:
+        # The group is named by its leader's id; it is gone when its last process is.
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(self._process.pid, number)
+
+
+def _exit(code: int) -> str:
+    if code >= 0:
+        return f"exit code {code}"
+    with suppress(ValueError):
+        return f"killed by {signal.Signals(-code).name}"
+    return f"killed by signal {-code}"

@@ -1,0 +1,174 @@
+"""`openenv serve` as a child: its port, its end, its failures."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from tests.support.processes import ROOT, wait_until
+
+from openenv.core.containers.runtime import ProcessProvider
+from openenv.core.generic_client import GenericEnvClient
+from openenv.errors import ProviderError
+
+GRID_WORLD = ROOT / "envs/grid_world_env"
+_OWNER = """
+import sys
+from openenv.core.containers.runtime import ProcessProvider
+provider = ProcessProvider(sys.argv[1])
+provider.start()
+print(provider._process.pid, flush=True)
+sys.stdin.read()
+"""
+
+
+@pytest.fixture
+def broken(tmp_path):
+    """Make a package whose application does what it is told when imported."""
+
+    def make(code):
+        (tmp_path / "openenv.yaml").write_text("name: broken\napp: broken_app:app\n")
+        (tmp_path / "broken_app.py").write_text(code)
+        return tmp_path
+
+    return make
+
+
+def group_members(group):
+    """The living processes of a group."""
+    members = []
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = path.read_text().rpartition(")")[2].split()
+        except (FileNotFoundError, ProcessLookupError):
+            continue
+        if int(fields[2]) == group and fields[0] != "Z":
+            members.append(int(path.parent.name))
+    return members
+
+
+def test_an_episode(monkeypatch):
+    monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")
+    with GenericEnvClient(provider=ProcessProvider(GRID_WORLD)).sync() as env:
+        assert not env.reset(seed=1).done
+        first = env.base_url
+        env.close()
+        assert env.base_url is None
+        assert not env.reset(seed=1).done  # starts it again
+
+    assert first.startswith("http://127.0.0.1:")
+
+
+def test_two_at_once_have_ports_of_their_own():
+    providers = [ProcessProvider(GRID_WORLD) for _ in range(2)]
+    try:
+        urls = {provider.start() for provider in providers}
+    finally:
+        for provider in providers:
+            provider.stop()
+
+    assert 2 == len(urls)
+
+
+def test_an_early_exit_is_told_within_a_second(broken):
+    folder = broken(
+        "import os, time\n"
+        "print('my last words', time.monotonic(), flush=True)\n"  # one clock for all
+        "os._exit(3)\n"
+    )
+    with pytest.raises(ProviderError, match="exit code 3") as raised:
+        ProcessProvider(folder).start()
+    told_at = time.monotonic()
+    last_words = str(raised.value).splitlines()[-1]
+    words, _, ended_at = last_words.rpartition(" ")
+
+    assert "my last words" == words
+    assert told_at - float(ended_at) < 1
+
+
+def test_a_killed_server_is_told(broken):
+    folder = broken("import os, signal; os.kill(os.getpid(), signal.SIGKILL)")
+    with pytest.raises(ProviderError, match="killed by SIGKILL"):
+        ProcessProvider(folder).start()
+
+
+def test_a_server_that_never_listens(broken):
+    folder = broken("import time; time.sleep(600)")
+    provider = ProcessProvider(folder, context_timeout_s=1)
+    with pytest.raises(TimeoutError, match="did not listen in time"):
+        provider.start()
+
+
+def test_an_environment_that_is_not_there(tmp_path):
+    with pytest.raises(ProviderError, match=r"no\s+openenv\.yaml"):
+        ProcessProvider(tmp_path / "nowhere").start()
+
+
+def test_the_whole_group_ends(broken):
+    # A grandchild that ignores SIGTERM, as a browser's helper may.
+    folder = broken(
+        "import subprocess, sys\n"
+        "code = 'import signal, time; signal.signal(15, 1); time.sleep(600)'\n"
+        "subprocess.Popen([sys.executable, '-c', code])\n"
+        "from grid_world_env.server.app import app\n"
+    )
+    provider = ProcessProvider(folder, env_vars={"PYTHONPATH": _path()})
+    provider.start()
+    group = provider._process.pid
+    assert len(group_members(group)) >= 3
+    provider.stop()
+
+    assert [] == group_members(group)
+
+
+def test_the_group_ends_with_its_owner():
+    owner = subprocess.Popen(
+        [sys.executable, "-c", _OWNER, str(GRID_WORLD)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    )
+    group = int(owner.stdout.readline())
+    assert len(group_members(group)) >= 2
+    owner.kill()
+    owner.communicate()
+
+    wait_until(lambda: not group_members(group), 15)
+
+
+def test_a_start_that_is_interrupted(broken):
+    provider = ProcessProvider(broken("import time; time.sleep(600)"))
+    provider.interrupt()
+    with pytest.raises(ProviderError, match="was interrupted"):
+        provider.start()
+
+
+def test_a_server_killed_in_mid_episode():
+    provider = ProcessProvider(GRID_WORLD)
+    with GenericEnvClient(provider=provider).sync() as env:
+        env.reset(seed=1)
+        os.killpg(provider._process.pid, signal.SIGKILL)
+        with pytest.raises((ConnectionError, RuntimeError)):
+            env.step({"direction": "up"})
+
+
+def test_what_must_not_be_done_twice_or_too_early():
+    provider = ProcessProvider(GRID_WORLD)
+    with pytest.raises(ProviderError, match="has not been started"):
+        provider.wait_for_ready()
+    with pytest.raises(ProviderError, match="has not been started"):
+        _ = provider.base_url
+    with provider, pytest.raises(ProviderError, match="already running"):
+        provider.start()
+    provider.stop()
+
+    with pytest.raises(ValueError, match=r"unsupported arguments.*colour"):
+        provider.start(colour="blue")
+
+
+def _path():
+    return os.pathsep.join(filter(None, sys.path))

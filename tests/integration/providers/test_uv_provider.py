@@ -1,0 +1,133 @@
+"""An environment in its own project, by the real uv, without a network."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from openenv.core.containers.runtime import UVProvider
+from openenv.core.generic_client import GenericEnvClient
+from openenv.errors import ProviderError
+
+PYPROJECT = """\
+[project]
+name = "their-env"
+version = "1"
+requires-python = ">=3.11"
+dependencies = []
+"""
+APP = "from grid_world_env.server.app import app\n"
+
+
+@pytest.fixture(autouse=True)
+def uv_from_here(monkeypatch):
+    # The interpreter's folder has uv; what the project needs lies on this one's path.
+    monkeypatch.setenv(
+        "PATH", f"{Path(sys.executable).parent}{os.pathsep}{os.getenv('PATH')}"
+    )
+
+
+@pytest.fixture
+def variables():
+    return {
+        "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
+        "UV_OFFLINE": "1",
+        "UV_PYTHON": sys.executable,
+    }
+
+
+@pytest.fixture
+def project(tmp_path):
+    folder = tmp_path / "project"
+    (folder / "server").mkdir(parents=True)
+    (folder / "pyproject.toml").write_text(PYPROJECT)
+    (folder / "server/__init__.py").touch()
+    (folder / "server/app.py").write_text(APP)
+    return folder
+
+
+@pytest.fixture
+def repository(project):
+    git = ["git", "-c", "user.name=a", "-c", "user.email=a@b", "-C", str(project)]
+    subprocess.run([*git, "init", "--quiet"], check=True)
+    subprocess.run([*git, "add", "."], check=True)
+    subprocess.run([*git, "commit", "--quiet", "-m", "first"], check=True)
+    return f"git+file://{project}"
+
+
+def clones():
+    return set(Path(tempfile.gettempdir()).glob("openenv-uv-clone-*"))
+
+
+def test_a_folder(project, variables):
+    provider = UVProvider(project_path=str(project), env_vars=variables)
+    with GenericEnvClient(provider=provider).sync() as env:
+        assert not env.reset(seed=1).done
+        assert env.base_url.startswith("http://127.0.0.1:")
+
+
+def test_a_repository_is_cloned_and_the_clone_removed(repository, variables):
+    before = clones()
+    handle = GenericEnvClient.from_env(
+        "org/unused",
+        use_docker=False,
+        project_path=repository,
+        env_vars=variables,
+    )
+    with handle as env:
+        assert not env.reset(seed=1).done
+        assert 1 == len(clones() - before)
+
+    assert before == clones()
+
+
+def test_a_url_stays_as_it_is():
+    url = "git+https://huggingface.co/spaces/org/name"
+
+    assert url == UVProvider(project_path=url).project_path
+
+
+def test_a_repository_that_is_not_there(tmp_path):
+    before = clones()
+    provider = UVProvider(project_path=f"git+file://{tmp_path}/nothing")
+    with pytest.raises(ProviderError, match=r"Failed to clone.*exit code 128"):
+        provider.start()
+
+    assert before == clones()
+
+
+def test_a_remote_that_hangs_is_given_up(monkeypatch, tmp_path):
+    before = clones()
+    fake = tmp_path / "git"
+    fake.write_text("#!/bin/sh\nsleep 600\n")
+    fake.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.getenv('PATH')}")
+    provider = UVProvider(project_path="git+https://h/x", context_timeout_s=0.5)
+    with pytest.raises(TimeoutError, match="git clone https://h/x did not end in time"):
+        provider.start()
+
+    assert before == clones()
+
+
+def test_an_application_that_cannot_be_imported(project, variables):
+    (project / "server/app.py").write_text("raise RuntimeError('no assets')\n")
+    provider = UVProvider(project_path=str(project), env_vars=variables)
+    with pytest.raises(
+        ProviderError, match=r"(?s)ended early \(exit code 1\).*no assets"
+    ):
+        provider.start()
+
+
+@pytest.mark.parametrize("name", ["uv", "git"])
+def test_a_program_that_is_missing_is_named(monkeypatch, tmp_path, name):
+    for other in {"uv", "git"} - {name}:
+        (tmp_path / other).write_text("")
+        (tmp_path / other).chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(ProviderError, match=f"`{name}` executable not found"):
+        UVProvider(project_path="git+https://h/x").start()
