@@ -13,6 +13,9 @@ if TYPE_CHECKING:
     from openenv.core.containers.runtime.docker_swarm_provider import (
         DockerSwarmProvider as DockerSwarmProvider,
     )
+    from openenv.core.containers.runtime.kubernetes_provider import (
+        KubernetesProvider as KubernetesProvider,
+    )
     from openenv.core.containers.runtime.local_docker_provider import (
         LocalDockerProvider as LocalDockerProvider,
     )
@@ -33,6 +36,7 @@ if TYPE_CHECKING:
 _HERE = "openenv.core.containers.runtime"
 _MODULES: dict[str, tuple[str, ...]] = {
     f"{_HERE}.providers": ("ContainerProvider", "RuntimeProvider"),
+    f"{_HERE}.kubernetes_provider": ("KubernetesProvider",),
     f"{_HERE}.local_docker_provider": ("LocalDockerProvider",),
     f"{_HERE}.docker_swarm_provider": ("DockerSwarmProvider",),
     f"{_HERE}.uv_provider": ("UVProvider",),
@@ -43,6 +47,7 @@ _MODULES: dict[str, tuple[str, ...]] = {
 __all__ = [
     "ContainerProvider",
     "DockerSwarmProvider",
+    "KubernetesProvider",
     "LocalDockerProvider",
     "ProcessProvider",
     "RuntimeProvider",

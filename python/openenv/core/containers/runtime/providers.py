@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from openenv.core.containers.runtime.docker_swarm_provider import (
         DockerSwarmProvider,
     )
+    from openenv.core.containers.runtime.kubernetes_provider import KubernetesProvider
     from openenv.core.containers.runtime.local_docker_provider import (
         LocalDockerProvider,
     )
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 __all__ = [
     "ContainerProvider",
     "DockerSwarmProvider",
+    "KubernetesProvider",
     "LocalDockerProvider",
     "RuntimeProvider",
 ]
@@ -137,6 +139,7 @@ _HERE = "openenv.core.containers.runtime"
 __getattr__ = lazy_getattr(
     __name__,
     {
+        f"{_HERE}.kubernetes_provider": ("KubernetesProvider",),
         f"{_HERE}.local_docker_provider": ("LocalDockerProvider",),
         f"{_HERE}.docker_swarm_provider": ("DockerSwarmProvider",),
     },
