@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from importlib.metadata import version
 from typing import Annotated
 
 import typer
 
+from openenv import __version__
+from openenv.cli.commands.init import init
 from openenv.cli.commands.rollout import rollout
 from openenv.cli.commands.serve import serve
 
@@ -15,15 +16,14 @@ app = typer.Typer(
     help="Run, serve and play OpenEnv environments.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
-    add_completion=False,
 )
-app.command()(rollout)
-app.command()(serve)
+for _command in (init, serve, rollout):
+    app.command()(_command)
 
 
 def _show_version(asked: bool) -> None:
     if asked:
-        typer.echo(f"openenv {version('openenv')}")
+        typer.echo(f"openenv {__version__}")
         raise typer.Exit
 
 
