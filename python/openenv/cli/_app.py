@@ -9,7 +9,9 @@ import typer
 from openenv import __version__
 from openenv.cli.commands.init import init
 from openenv.cli.commands.rollout import rollout
+from openenv.cli.commands.schema import schema
 from openenv.cli.commands.serve import serve
+from openenv.cli.commands.validate import validate
 
 app = typer.Typer(
     name="openenv",
@@ -17,7 +19,7 @@ app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )
-for _command in (init, serve, rollout):
+for _command in (init, validate, serve, rollout, schema):
     app.command()(_command)
 
 

@@ -77,7 +77,8 @@ def _image(text: str) -> str:
 def _instructions(lines: list[str]) -> list[Instruction]:
     found, number = [], 0
     while number < len(lines):
-        first, parts = number, []
+        first = number
+        parts: list[str] = []
         number = _take(lines, number, parts)
         match = _INSTRUCTION.match(" ".join(parts))
         if match:

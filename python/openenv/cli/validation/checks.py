@@ -60,7 +60,16 @@ class Fault(Exception):  # noqa: N818 - what was found, not an error of ours
 
 
 class NotApplicable(Exception):  # noqa: N818 - as above
-    """Raised by a check that has nothing to look at."""
+    """Raised by a check that has nothing to look at.
+
+    Args:
+        why: what there is not.
+        blocks: whether the checks that need this one cannot be run either.
+    """
+
+    def __init__(self, why: str, *, blocks: bool = False) -> None:
+        super().__init__(why)
+        self.blocks = blocks
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,15 +99,12 @@ def run_checks(
         passed: ids of other tables' checks that passed.
 
     Returns:
-        The ids of all checks that passed, `passed` among them.
+        The ids of all checks that others may build on, `passed` among them.
     """
     good = set(passed)
     for check in checks:
         listener(check.id)
-        finding = _run_one(check, context, good)
-        listener(finding)
-        if finding.verdict in (Verdict.PASS, Verdict.WARN):
-            good.add(check.id)
+        listener(_run_one(check, context, good))
     return good
 
 
@@ -106,10 +112,15 @@ def _run_one(check: Check[ContextT], context: ContextT, good: set[str]) -> Findi
     for needed in check.needs:
         if needed not in good:
             return Finding(check.id, Verdict.SKIP, f"needs {needed}")
+    finding, holds = Finding(check.id, Verdict.PASS), True
     try:
         check.run(context)
     except Fault as fault:
-        return Finding(check.id, fault.verdict, fault.why, fault.mend)
+        finding = Finding(check.id, fault.verdict, fault.why, fault.mend)
+        holds = fault.verdict is Verdict.WARN
     except NotApplicable as reason:
-        return Finding(check.id, Verdict.SKIP, str(reason))
-    return Finding(check.id, Verdict.PASS)
+        finding = Finding(check.id, Verdict.SKIP, str(reason))
+        holds = not reason.blocks
+    if holds:
+        good.add(check.id)
+    return finding

@@ -30,7 +30,7 @@ def call(folder: Path, function: Callable[[], ResultT]) -> ResultT:
         return function()
     except (Fault, InvalidRollout, KeyboardInterrupt):
         raise
-    except BaseException as error:  # noqa: BLE001 - foreign code; it may even exit
+    except BaseException as error:
         raise Fault(_describe(folder, error), "mend that line") from error
 
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import importlib
 import inspect
-import random
 import sys
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+from pydantic import BaseModel
 
 from openenv.cli.validation.checks import Check, Fault, NotApplicable, Verdict
 from openenv.cli.validation.foreign import call
@@ -17,12 +19,12 @@ from openenv.core.env_server.types import Action, Observation, State
 from openenv.core.structs import ActionStruct, ObservationStruct, StateStruct
 from openenv.rollout.environment import EnvironmentFolder, load_application
 from openenv.rollout.errors import InvalidRollout
-from openenv.rollout.sampling import random_policy
+from openenv.rollout.sampling import compile_sampler
 
 if TYPE_CHECKING:
+    import random
+    from collections.abc import Callable
     from pathlib import Path
-
-    from openenv.rollout.policy import Policy
 
 _FRAMEWORKS: Final = ("fastapi", "starlette", "uvicorn")
 _KINDS: Final = {
@@ -46,7 +48,7 @@ class Code:
     app: str
     client_class: type[EnvClient[Any, Any, Any]] | None = None
     application: Any = None
-    policy: Policy | None = None
+    sample: Callable[[random.Random], Any] | None = None
 
     @property
     def server(self) -> Any:  # noqa: ANN401 - HTTPEnvServer, whose module is heavy
@@ -58,6 +60,19 @@ class Code:
         """What modules of the package start with; empty where it is none."""
         is_package = (self.folder / "__init__.py").is_file()
         return f"{self.folder.name}." if is_package else ""
+
+    def draw(self, rng: random.Random) -> dict[str, Any]:
+        """Draw an action; the checks that ask have found that it can be drawn."""
+        return {} if self.sample is None else dict(self.sample(rng))
+
+    def typed(self, action: dict[str, Any]) -> Any:  # noqa: ANN401 - the client's own type
+        """Make the client's own action of a drawn one."""
+        arguments = _type_arguments(self.client_class) if self.client_class else ()
+        if not arguments or not isinstance(arguments[0], type):
+            return action
+        if issubclass(arguments[0], BaseModel):
+            return arguments[0].model_validate(action)
+        return msgspec.convert(action, arguments[0])
 
 
 def _client_imports(code: Code) -> None:
@@ -85,17 +100,18 @@ def _client_imports(code: Code) -> None:
 def _app_imports(code: Code) -> None:
     environment = EnvironmentFolder(code.folder, code.folder.name, code.app)
     try:
-        code.application = call(code.folder, lambda: load_application(environment))
+        application = call(code.folder, lambda: load_application(environment))
     except InvalidRollout as error:
-        raise Fault(str(error), "name the application in `app`, module:attribute") from (
-            None
-        )
-    state = getattr(code.application, "state", None)
+        raise Fault(
+            str(error), "name the application in `app`, module:attribute"
+        ) from (None)
+    state = getattr(application, "state", None)
     if getattr(state, "openenv_server", None) is None:
         raise Fault(
             f"{code.app} was not made by create_app",
             "write app = create_app(MyEnvironment, MyAction, MyObservation)",
         )
+    code.application = application
 
 
 def _check_type(code: Code, role: str) -> None:
@@ -133,9 +149,9 @@ def _state(code: Code) -> None:
 
 def _drawable(code: Code) -> None:
     try:
-        code.policy = random_policy(_schema(code.server.action_cls))
+        code.sample = compile_sampler(_schema(code.server.action_cls))
     except InvalidRollout as error:
-        raise NotApplicable(f"no actions can be drawn: {error}") from None
+        raise NotApplicable(f"no actions can be drawn: {error}", blocks=True) from None
 
 
 def _client_types(code: Code) -> None:
@@ -176,9 +192,9 @@ IMPORT_CHECKS: Final[tuple[Check[Code], ...]] = (
     Check("client.import", _client_imports),
     Check("app.import", _app_imports),
     Check("types.action", _action, ("app.import",)),
-    Check("types.observation", _observation, ("app.import",)),
+    Check("types.observation", _observation, ("types.action",)),
     Check("types.state", _state, ("app.import",)),
-    Check("types.client", _client_types, ("app.import", "client.import")),
+    Check("types.client", _client_types, ("types.observation", "client.import")),
     Check("types.flag", _concurrency, ("app.import",)),
     Check(
         "types.drawable",
@@ -186,14 +202,6 @@ IMPORT_CHECKS: Final[tuple[Check[Code], ...]] = (
         ("types.action", "types.observation", "types.state"),
     ),
 )
-
-
-def draw(policy: Policy, rng: random.Random) -> dict[str, Any]:
-    """Draw an action of a policy that looks at nothing but the generator."""
-    from openenv.rollout.policy import Episode  # noqa: PLC0415 - a type above
-
-    action: dict[str, Any] = policy(None, Episode(0, 0, 0, rng))
-    return action
 
 
 def _put_on_path(folder: Path) -> None:

@@ -9,7 +9,13 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
 from openenv.cli._dockerfile import Dockerfile
-from openenv.cli.manifest import MANIFEST_NAME, Manifest, ReadManifest, read_manifest
+from openenv.cli.manifest import (
+    MANIFEST_NAME,
+    Manifest,
+    Problem,
+    ReadManifest,
+    read_manifest,
+)
 from openenv.cli.validation.checks import Check, Fault, NotApplicable, Verdict
 
 if TYPE_CHECKING:
@@ -80,14 +86,14 @@ def _manifest_exists(package: Package) -> None:
 def _manifest_valid(package: Package) -> None:
     read = package.manifest_file
     if read.errors:
-        why = "; ".join(_at(read, problem) for problem in read.errors)
+        why = "; ".join(_at(problem) for problem in read.errors)
         raise Fault(why, "`openenv schema` shows the keys and their values")
 
 
 def _manifest_keys(package: Package) -> None:
     read = package.manifest_file
     if read.problems:
-        why = "; ".join(_at(read, problem) for problem in read.problems)
+        why = "; ".join(_at(problem) for problem in read.problems)
         raise Fault(why, "take the key out or mend its spelling", Verdict.WARN)
 
 
@@ -117,7 +123,7 @@ def _pyproject_valid(package: Package) -> None:
         raise Fault("pyproject.toml has no table [project]", "add it")
     for key in ("name", "version"):
         if key not in package.project and key not in package.project.get("dynamic", ()):
-            raise Fault(f"[project] has no {key}", f"add {key} = \"...\"")
+            raise Fault(f"[project] has no {key}", f'add {key} = "..."')
 
 
 def _pyproject_openenv(package: Package) -> None:
@@ -229,7 +235,7 @@ def _docker_host(package: Package) -> None:
 def _docker_dependencies(package: Package) -> None:
     runs = " ; ".join(each.text for each in package.dockerfile.of("RUN"))
     whole = re.search(
-        r"(pip|uv pip) install\b[^;&|]*\s(\.|/app/env|/app)(\[[\w,-]+\])?(\s|$)|uv sync",
+        r"pip install\b[^;&|]*\s(\.|/app|/app/env)(\[[\w,-]+\])?(\s|$)|uv sync",
         runs,
     )
     if whole:
@@ -281,7 +287,7 @@ PACKAGE_CHECKS: Final[tuple[Check[Package], ...]] = (
 )
 
 
-def _at(read: ReadManifest, problem: Any) -> str:  # noqa: ANN401 - Problem
+def _at(problem: Problem) -> str:
     return f"{MANIFEST_NAME}:{problem.line}:{problem.column}: {problem.message}"
 
 

@@ -11,7 +11,6 @@ import argparse
 import contextlib
 import json
 import os
-import random
 import selectors
 import signal
 import subprocess
@@ -24,7 +23,7 @@ from typing import TYPE_CHECKING, Any, Final
 from openenv.cli.validation.checks import Finding, Verdict, run_checks
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
     from openenv.cli.manifest import Manifest
     from openenv.cli.validation.checks import Listener
@@ -54,9 +53,7 @@ _READ_BYTES: Final = 64 * 1024
 _SESSIONS: Final = "4"
 
 
-def probe(
-    folder: Path, manifest: Manifest, seconds: float, listener: Listener
-) -> None:
+def probe(folder: Path, manifest: Manifest, seconds: float, listener: Listener) -> None:
     """Run the checks of a package's code in a child.
 
     Args:
@@ -80,8 +77,9 @@ def probe(
     )
     os.close(write_end)
     begun, done = "", set[str]()
+    deadline_s = time.monotonic() + seconds
     try:
-        for message in _messages(read_end, time.monotonic() + seconds):
+        for message in _messages(read_end, deadline_s):
             begun = message.get("begin", begun)
             if "finding" in message:
                 finding = Finding.from_dict(message["finding"])
@@ -89,7 +87,7 @@ def probe(
                 listener(finding)
             else:
                 listener(begun)
-        late = child.poll() is None and len(done) < len(PROBE_CHECKS)
+        late = time.monotonic() >= deadline_s
     finally:
         os.close(read_end)
         _stop(child)
@@ -110,8 +108,10 @@ def main() -> None:
     os.set_inheritable(arguments.pipe, False)
 
     def tell(what: str | Finding) -> None:
-        begins = isinstance(what, str)
-        message = {"begin": what} if begins else {"finding": what.as_dict()}
+        if isinstance(what, str):
+            message: dict[str, Any] = {"begin": what}
+        else:
+            message = {"finding": what.as_dict()}
         os.write(arguments.pipe, json.dumps(message).encode() + b"\n")
 
     _run(arguments, tell)
@@ -127,26 +127,21 @@ def _run(arguments: argparse.Namespace, tell: Listener) -> None:
     from openenv.cli.validation.imports import (  # noqa: PLC0415 - as above
         IMPORT_CHECKS,
         Code,
-        draw,
     )
 
     code = Code(arguments.folder, arguments.app)
     passed = run_checks(IMPORT_CHECKS, code, tell)
-    policy = code.policy
-    if policy is None:
-        run_checks(CONTRACT_CHECKS, Stage("", dict), tell, passed)
+    if code.application is None:
+        run_checks(CONTRACT_CHECKS, Stage("", code.draw), tell, passed)
         return
-
-    def draw_one(rng: random.Random) -> dict[str, Any]:
-        return draw(policy, rng)
-
     with _served(code.application) as url:
         stage = Stage(
             url,
-            draw_one,
+            code.draw,
             concurrent=code.server.is_concurrency_safe,
             seconds=arguments.seconds,
             client_class=code.client_class,
+            typed=code.typed,
         )
         if arguments.range:
             stage.reward_range = (arguments.range[0], arguments.range[1])
@@ -175,9 +170,7 @@ def _messages(read_end: int, deadline_s: float) -> Iterator[dict[str, Any]]:
             yield from map(json.loads, lines)
 
 
-def _tell_unfinished(
-    begun: str, done: set[str], why: str, listener: Listener
-) -> None:
+def _tell_unfinished(begun: str, done: set[str], why: str, listener: Listener) -> None:
     blamed = begun if begun not in done else PROBE_CHECKS[0]
     for check in PROBE_CHECKS:
         if check in done:
@@ -211,11 +204,6 @@ def _variables() -> dict[str, str]:
         "OPENENV_MAX_CONCURRENT_ENVS": _SESSIONS,
         "PYTHONDONTWRITEBYTECODE": "1",
     }
-
-
-def contract_ids(checks: Sequence[str] = PROBE_CHECKS) -> tuple[str, ...]:
-    """Return the ids of the checks that need a running server only."""
-    return tuple(each for each in checks if each.startswith("contract."))
 
 
 if __name__ == "__main__":
