@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from openenv import __version__
+from openenv.cli.commands.build import build
 from openenv.cli.commands.init import init
 from openenv.cli.commands.rollout import rollout
 from openenv.cli.commands.schema import schema
@@ -19,7 +20,7 @@ app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )
-for _command in (init, validate, serve, rollout, schema):
+for _command in (init, validate, serve, build, rollout, schema):
     app.command()(_command)
 
 

@@ -376,7 +376,8 @@ CODE = (
             append(
                 "openenv.yaml",
                 "validation:\n  reward: {floor_margin: 0.1}\n  types: {tags: [demo]}\n"
-                "  resources: {cpu: 1, memory_mb: 9, disk_mb: 9, episode_timeout_s: 9}\n",
+                "  resources:\n"
+                "    {cpu: 1, memory_mb: 9, disk_mb: 9, episode_timeout_s: 9}\n",
             ),
         ),
     ),

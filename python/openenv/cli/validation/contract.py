@@ -39,8 +39,8 @@ class Stage:
     """A running server, and how to play on it.
 
     `concurrent` tells whether the server says that sessions are independent; None where
-    only trying tells. `seconds` is how long one answer may take. `typed` makes the client's
-    own action of a drawn one.
+    only trying tells. `seconds` is how long one answer may take. `typed` makes the
+    client's own action of a drawn one.
     """
 
     url: str

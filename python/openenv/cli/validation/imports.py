@@ -48,6 +48,7 @@ class Code:
     app: str
     client_class: type[EnvClient[Any, Any, Any]] | None = None
     application: Any = None
+    told: str = ""
     sample: Callable[[random.Random], Any] | None = None
 
     @property
@@ -78,7 +79,13 @@ class Code:
 def _client_imports(code: Code) -> None:
     _put_on_path(code.folder)
     before = set(sys.modules)
-    module = call(code.folder, lambda: importlib.import_module(f"{code.prefix}client"))
+    try:
+        module = call(
+            code.folder, lambda: importlib.import_module(f"{code.prefix}client")
+        )
+    except Fault as fault:
+        code.told = fault.why
+        raise
     code.client_class = _find_client(module)
     if code.client_class is None:
         raise Fault(
