@@ -8,7 +8,11 @@ import typer
 
 from openenv import __version__
 from openenv.cli.commands.build import build
+from openenv.cli.commands.containers import ps, stop
+from openenv.cli.commands.fork import fork
 from openenv.cli.commands.init import init
+from openenv.cli.commands.list import list_environments
+from openenv.cli.commands.push import push
 from openenv.cli.commands.rollout import rollout
 from openenv.cli.commands.schema import schema
 from openenv.cli.commands.serve import serve
@@ -20,8 +24,9 @@ app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )
-for _command in (init, validate, serve, build, rollout, schema):
+for _command in (init, validate, serve, build, push, fork, ps, stop, rollout, schema):
     app.command()(_command)
+app.command("list")(list_environments)
 
 
 def _show_version(asked: bool) -> None:

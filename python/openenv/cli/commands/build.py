@@ -60,6 +60,33 @@ def build(  # noqa: PLR0913 - one parameter an option of the command
     Examples: openenv build my_env --tag me/my_env:1;
     openenv build my_env --wheel dist/openenv-0.11.0-cp311-cp311-linux_x86_64.whl
     """
+    build_folder(
+        folder,
+        tag or default_tag(folder),
+        parse_pairs("--build-arg", build_arg or ()),
+        base_image=base_image,
+        wheel=wheel,
+        dockerfile=dockerfile,
+        platform=platform,
+        no_cache=no_cache,
+        push=push,
+    )
+
+
+def build_folder(  # noqa: PLR0913 - what the command was given
+    folder: Path,
+    tag: str,
+    arguments: dict[str, str],
+    *,
+    base_image: str | None = None,
+    wheel: Path | None = None,
+    dockerfile: Path | None = None,
+    platform: str | None = None,
+    no_cache: bool = False,
+    push: bool = False,
+) -> None:
+    """Build the image of a folder, push it where asked, and tell what came out."""
+    from openenv.cli._docker import BuildOptions  # noqa: PLC0415 - subprocess
     from openenv.cli._staging import (  # noqa: PLC0415 - PyYAML, only where needed
         base_image_of,
         choose_wheel,
@@ -68,42 +95,25 @@ def build(  # noqa: PLR0913 - one parameter an option of the command
     )
 
     manifest = require_manifest(folder)
-    arguments = parse_pairs("--build-arg", build_arg or ())
     chosen = choose_wheel(wheel)
-    name = tag or default_tag(folder)
     with staged(folder, chosen) as copy:
         file = _lay_dockerfile(copy, dockerfile)
         base = base_image or arguments.get(BASE_ARGUMENT) or base_image_of(chosen)
         if base:
-            arguments |= _put_base(copy / file, base, asked=base_image is not None)
-        build_image(copy, file, name, manifest, arguments, platform, no_cache, push)
-
-
-def build_image(  # noqa: PLR0913, PLR0917 - what the command was given
-    copy: Path,
-    dockerfile: str,
-    tag: str,
-    manifest: Manifest,
-    arguments: dict[str, str],
-    platform: str | None = None,
-    no_cache: bool = False,  # noqa: FBT001, FBT002, RUF100 - as above
-    push: bool = False,  # noqa: FBT001, FBT002, RUF100 - as above
-) -> None:
-    """Build a staged folder, push the image where asked, and tell what came out."""
-    from openenv.cli._docker import BuildOptions  # noqa: PLC0415 - subprocess
-
-    options = BuildOptions(
-        folder=copy,
-        dockerfile=dockerfile,
-        tag=tag,
-        labels=image_labels(manifest),
-        arguments=arguments,
-        platform=platform,
-        no_cache=no_cache,
-        push=push,
-    )
-    began = time.monotonic()
-    size = _build(options)
+            asked = base_image is not None
+            arguments = arguments | _put_base(copy / file, base, asked=asked)
+        options = BuildOptions(
+            folder=copy,
+            dockerfile=file,
+            tag=tag,
+            labels=image_labels(manifest),
+            arguments=arguments,
+            platform=platform,
+            no_cache=no_cache,
+            push=push,
+        )
+        began = time.monotonic()
+        size = _build(options)
     seconds = time.monotonic() - began
     told = f"{tag}: {size}built in {seconds:.0f} s{', pushed' if push else ''}"
     output.print(told, markup=False, soft_wrap=True)

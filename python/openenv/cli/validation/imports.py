@@ -108,10 +108,14 @@ def _app_imports(code: Code) -> None:
     environment = EnvironmentFolder(code.folder, code.folder.name, code.app)
     try:
         application = call(code.folder, lambda: load_application(environment))
+    except Fault as fault:
+        # The package imports its client, so the app fails for the client's fault.
+        if fault.why == code.told:
+            raise NotApplicable("needs client.import", blocks=True) from None
+        raise
     except InvalidRollout as error:
-        raise Fault(
-            str(error), "name the application in `app`, module:attribute"
-        ) from (None)
+        mend = "name the application in `app`, module:attribute"
+        raise Fault(str(error), mend) from None
     state = getattr(application, "state", None)
     if getattr(state, "openenv_server", None) is None:
         raise Fault(
@@ -231,7 +235,8 @@ def _find_client(module: Any) -> type[EnvClient[Any, Any, Any]] | None:  # noqa:
 
 
 def _schema(cls: Any) -> dict[str, Any]:  # noqa: ANN401 - a class of any library
-    from openenv.core.env_server._codec import json_schema  # noqa: PLC0415 - see below
+    # Here and private: the schema that the server of this process tells.
+    from openenv.core.env_server._codec import json_schema  # noqa: PLC0415
 
     return json_schema(cls)
 
