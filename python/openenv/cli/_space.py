@@ -92,11 +92,11 @@ def told(what: str) -> Iterator[None]:
     Raises:
         CommandFailed: the call failed.
     """
+    from huggingface_hub import get_session  # noqa: PLC0415 - as `connect`
     from huggingface_hub.errors import (  # noqa: PLC0415 - as `connect`
         HfHubHTTPError,
         HFValidationError,
     )
-    from huggingface_hub.utils import get_session  # noqa: PLC0415 - as `connect`
 
     # Which HTTP library it is differs from one huggingface_hub to the next.
     library = sys.modules[type(get_session()).__module__.partition(".")[0]]

@@ -30,7 +30,7 @@ class Done:
 def openenv(tmp_path):
     """Run a command in `tmp_path`, without a terminal."""
 
-    def run(*arguments, cwd=tmp_path, **variables):
+    def run(*arguments, cwd=tmp_path, timeout_s=RUN_TIMEOUT_S, **variables):
         done = subprocess.run(
             [sys.executable, "-W", "error", "-m", "openenv.cli", *map(str, arguments)],
             cwd=cwd,
@@ -39,7 +39,7 @@ def openenv(tmp_path):
             capture_output=True,
             text=True,
             check=False,
-            timeout=RUN_TIMEOUT_S,
+            timeout=timeout_s,
         )
         assert "Traceback" not in done.stderr, done.stderr
         return Done(done.returncode, done.stdout, done.stderr)

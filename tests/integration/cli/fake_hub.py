@@ -33,6 +33,7 @@ class FakeHub:
         self.spaces = {}
         self.calls = []
         self.cut_next_commit = False
+        self.refuses_commits = False
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
         self.url = f"http://127.0.0.1:{self._server.server_port}"
         self._thread = threading.Thread(target=self._server.serve_forever)
@@ -99,15 +100,15 @@ class FakeHub:
         told = {"uploadMode": "regular", "shouldIgnore": False}
         return 200, {"files": [{"path": each["path"], **told} for each in files]}
 
-    def _commit(self, name, *, query, body):
+    def _commit(self, name, revision, *, query, body):
         if self.cut_next_commit:
             self.cut_next_commit = False
             return None
+        if self.refuses_commits:
+            return 403, {"error": "the quota is used up"}
         space = self.spaces[name]
-        if "create_pr=1" in query or "create_pr=true" in query.lower():
-            space.pull_requests += 1
-            url = f"{self.url}/spaces/{name}/discussions/{space.pull_requests}"
-            return 200, self._committed(name, pullRequestUrl=url)
+        if revision != "main":
+            space = Space()  # a pull request leaves the Space alone
         for line in body.decode().splitlines():
             entry = json.loads(line)
             value = entry["value"]
@@ -117,9 +118,31 @@ class FakeHub:
                 del space.files[value["path"]]
         return 200, self._committed(name)
 
-    def _committed(self, name, **more):
+    def _committed(self, name):
         url = f"{self.url}/spaces/{name}/commit/{'1' * 40}"
-        return {"commitUrl": url, "commitOid": "1" * 40, **more}
+        return {"commitUrl": url, "commitOid": "1" * 40}
+
+    def _open_discussion(self, name, *, query, body):
+        assert json.loads(body)["pullRequest"]
+        self.spaces[name].pull_requests += 1
+        return 200, {"num": self.spaces[name].pull_requests}
+
+    def _discussion(self, name, number, *, query, body):
+        return 200, {
+            "title": "Publish",
+            "num": int(number),
+            "author": {"name": "me"},
+            "createdAt": "2026-01-01T00:00:00.000Z",
+            "status": "draft",
+            "repo": {"name": name, "type": "space"},
+            "isPullRequest": True,
+            "filesWithConflicts": [],
+            "changes": {"base": "refs/heads/main"},
+            "events": [],
+        }
+
+    def _change_discussion(self, name, number, *, query, body):
+        return 200, {"newStatus": {"id": "0", "type": "status-change"}}
 
     def _duplicate(self, source, *, query, body):
         wanted = json.loads(body)
@@ -140,10 +163,16 @@ class FakeHub:
         (r"POST /api/spaces/([^/]+/[^/]+)/variables", _variable),
         (r"POST /api/spaces/([^/]+/[^/]+)/secrets", _secret),
         (r"POST /api/spaces/([^/]+/[^/]+)/duplicate", _duplicate),
-        (r"POST /api/spaces/([^/]+/[^/]+)/preupload/main", _preupload),
-        (r"POST /api/spaces/([^/]+/[^/]+)/commit/main", _commit),
+        (r"POST /api/spaces/([^/]+/[^/]+)/preupload/[^/]+", _preupload),
+        (r"POST /api/spaces/([^/]+/[^/]+)/commit/([^/]+)", _commit),
+        (r"POST /api/spaces/([^/]+/[^/]+)/discussions", _open_discussion),
+        (r"GET /api/spaces/([^/]+/[^/]+)/discussions/(\d+)", _discussion),
+        (
+            r"POST /api/spaces/([^/]+/[^/]+)/discussions/(\d+)/status",
+            _change_discussion,
+        ),
         (r"GET /api/spaces/([^/]+/[^/]+)/tree/[^/]+", _tree),
-        (r"GET /api/spaces/([^/]+/[^/]+)(?:/revision/main)?", _info),
+        (r"GET /api/spaces/([^/]+/[^/]+)(?:/revision/[^/]+)?", _info),
     )
 
     def _handler(self):

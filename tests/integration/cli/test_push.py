@@ -41,7 +41,8 @@ def front_matter(space):
 
 def test_a_fresh_package_becomes_a_space(logged_in, hub, tmp_path):
     folder, wheel = make_good("typed", tmp_path), make_wheel(tmp_path)
-    (folder / "openenv.yaml").open("a").write("variables: {LEVEL: hard, TRIES: 3}\n")
+    with (folder / "openenv.yaml").open("a") as manifest:
+        manifest.write("variables: {LEVEL: hard, TRIES: 3}\n")
     (folder / ".env").write_text("PASSWORD=1")
     (folder / "__pycache__").mkdir()
     (folder / "__pycache__" / "x.pyc").touch()
@@ -121,20 +122,28 @@ def test_a_pull_request_leaves_the_space_alone(logged_in, hub, tmp_path):
     assert {"old.txt"} == set(hub.spaces["me/my_env"].files)
 
 
-def test_an_upload_that_is_cut_says_so_and_the_next_one_goes_through(
+def test_an_upload_that_is_cut_is_sent_again(logged_in, hub, tmp_path):
+    hub.cut_next_commit = True
+
+    done = logged_in("push", make_good("typed", tmp_path))
+
+    assert 0 == done.code, done.text
+    assert 2 == sum("/commit/" in path for _, path in hub.calls)
+    assert "client.py" in hub.spaces["me/my_env"].files
+
+
+def test_an_upload_that_is_refused_says_what_is_there_and_what_to_do(
     logged_in, hub, tmp_path
 ):
     folder = make_good("typed", tmp_path)
-    hub.cut_next_commit = True
+    hub.refuses_commits = True
 
-    cut = logged_in("push", folder)
+    done = logged_in("push", folder)
 
-    assert 1 == cut.code, cut.text
-    assert "Error: the upload failed: " in cut.err
-    assert "nothing of the Space was changed; run the same command again" in cut.err
+    assert 1 == done.code, done.text
+    assert "Error: the upload failed: the quota is used up (HTTP 403)" in done.err
+    assert "nothing of the Space was changed; run the same command again" in done.err
     assert {} == hub.spaces["me/my_env"].files
-    assert 0 == logged_in("push", folder).code
-    assert "client.py" in hub.spaces["me/my_env"].files
 
 
 def test_who_is_not_logged_in_is_told_what_to_do(logged_in, hub, tmp_path):
