@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import urllib.request
 import uuid
 
 import pytest
@@ -145,8 +146,8 @@ def play(container, episodes):
     wait_until(lambda: port_of(container), 20.0)
     url = f"http://127.0.0.1:{port_of(container)}"
     played, rng = 0, random.Random(1)
-    with GenericEnvClient(url, connect_timeout_s=30).sync() as client:
-        wait_until(lambda: opens(client), 40.0)
+    wait_until(lambda: is_healthy(url), 60.0)
+    with GenericEnvClient(url).sync() as client:
         for seed in range(episodes):
             result = client.reset(seed=seed)
             while not result.done:
@@ -155,12 +156,12 @@ def play(container, episodes):
     return played
 
 
-def opens(client):
+def is_healthy(url):
     try:
-        client.reset(seed=0)
+        with urllib.request.urlopen(f"{url}/health", timeout=5) as answer:
+            return answer.status == 200
     except OSError:
         return False
-    return True
 
 
 def port_of(container):

@@ -22,7 +22,7 @@ BASE_ARGUMENT = "BASE_IMAGE"
 
 def build(  # noqa: PLR0913 - one parameter an option of the command
     folder: Annotated[
-        Path, typer.Argument(metavar="[DIR]", help="Folder of the environment.")
+        Path, typer.Argument(metavar="DIR", help="Folder of the environment.")
     ] = Path(),
     *,
     tag: Annotated[
@@ -58,7 +58,7 @@ def build(  # noqa: PLR0913 - one parameter an option of the command
     that the running openenv was installed from is laid into dist/ for the Dockerfile.
 
     Examples: openenv build my_env --tag me/my_env:1;
-    openenv build my_env --wheel dist/openenv-0.11.0-cp311-cp311-linux_x86_64.whl
+    openenv build my_env --base-image python:3.12-slim
     """
     build_folder(
         folder,

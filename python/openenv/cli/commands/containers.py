@@ -39,7 +39,7 @@ def ps() -> None:
 def stop(
     names: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[CONTAINER]...", help="As `openenv ps` shows them."),
+        typer.Argument(metavar="CONTAINER", help="As `openenv ps` shows them."),
     ] = None,
     *,
     strays: Annotated[

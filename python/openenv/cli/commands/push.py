@@ -32,7 +32,7 @@ class Publication:
 
 def push(  # noqa: PLR0913 - one parameter an option of the command
     folder: Annotated[
-        Path, typer.Argument(metavar="[DIR]", help="Folder of the environment.")
+        Path, typer.Argument(metavar="DIR", help="Folder of the environment.")
     ] = Path(),
     *,
     repo_id: Annotated[

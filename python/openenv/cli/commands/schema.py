@@ -8,8 +8,10 @@ import typer
 def schema() -> None:
     """Print the JSON schema of openenv.yaml, for editors.
 
-    Example: openenv schema > openenv.schema.json, then name that file in the first
-    line of openenv.yaml: "# yaml-language-server: $schema=openenv.schema.json"
+    An editor finds it by the first line of openenv.yaml:
+    "# yaml-language-server: $schema=openenv.schema.json"
+
+    Example: openenv schema > openenv.schema.json
     """
     # Here, so that the other commands start without PyYAML.
     from openenv.cli.manifest import schema_text  # noqa: PLC0415

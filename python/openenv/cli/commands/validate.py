@@ -36,7 +36,7 @@ def validate(  # noqa: PLR0913 - one parameter an option of the command
     target: Annotated[
         str | None,
         typer.Argument(
-            metavar="[DIR|URL]", help="Folder of the package (default: here), or URL."
+            metavar="DIR|URL", help="Folder of the package (default: here), or URL."
         ),
     ] = None,
     *,
