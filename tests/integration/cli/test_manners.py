@@ -54,7 +54,6 @@ def test_the_version_is_told(openenv):
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_completion_names_the_commands(openenv, shell):
-    shown = openenv("--show-completion", shell)
     words = {"bash": {"COMP_WORDS": "openenv va", "COMP_CWORD": "1"}}.get(
         shell, {"_TYPER_COMPLETE_ARGS": "openenv va"}
     )
@@ -64,8 +63,7 @@ def test_completion_names_the_commands(openenv, shell):
         _TYPER_COMPLETE_FISH_ACTION="get-args",
     )
 
-    assert 0 == shown.code, shown.text
-    assert "_OPENENV_COMPLETE" in shown.out
+    assert 0 == completed.code, completed.text
     assert "validate" in completed.out
 
 
