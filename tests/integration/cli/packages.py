@@ -426,11 +426,11 @@ CODE = (
     Broken(
         "client's hook raises",
         "contract.client",
-        "KeyError: 'message'",
+        "AttributeError: 'MyAction' object has no attribute 'message'",
         append(
             CLIENT,
             "\n    def _step_payload(self, action):\n"
-            "        return {'guess': action['message']}\n",
+            "        return {'guess': action.message}\n",
         ),
     ),
 )

@@ -124,9 +124,9 @@ def test_changed_code_is_served_after_a_reload(tmp_path):
         (["nowhere"], 2, "no environment 'nowhere'"),
         (["nowhere:app"], 2, "there is no module nowhere"),
         (["json:app"], 2, "no application 'app'"),
-        (["json:dumps", "--workers", "0"], 2, "0 is not in"),
+        (["json:dumps", "--workers", "0"], 2, "greater than or equal to 1"),
         (["json:dumps", "--workers", "2", "--reload"], 2, "--reload serves with one"),
-        (["json:dumps", "--port", "70000"], 2, "70000 is not in"),
+        (["json:dumps", "--port", "70000"], 2, "less than or equal to"),
         (["json:dumps", "--host", "203.0.113.1"], 1, "cannot listen on 203.0.113.1"),
     ],
 )
