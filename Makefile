@@ -23,7 +23,7 @@ STAMPS := $(VENV)/stamps
 # Asked in the recipe: what make itself lists is from before the build.
 WHEEL := $$(ls $(abspath $(DIST))/openenv-*.whl)
 RUST_SOURCES := Cargo.toml Cargo.lock $(shell find rust \( -name target -o -path rust/fuzz -o -path rust/openenv-autobahn \) -prune -o \( -name '*.rs' -o -name Cargo.toml \) -print)
-PYTHON_SOURCES := pyproject.toml README.md LICENSE $(shell find python \( -name '*.py' -o -name '*.pyi' -o -name py.typed \) -print)
+PYTHON_SOURCES := pyproject.toml README.md LICENSE $(shell find python \( -name '*.py' -o -name '*.pyi' -o -name py.typed -o -name '*.in' -o -name '*.json' \) -print)
 
 .PHONY: help
 help: ## list the targets

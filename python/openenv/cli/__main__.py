@@ -25,7 +25,22 @@ def main() -> None:
             "pip install 'openenv[cli]'\n"
         )
         sys.exit(1)
-    command(prog_name="openenv")
+    from openenv.cli._console import CommandFailed, show_error  # noqa: PLC0415 - rich
+
+    try:
+        command(prog_name="openenv")
+    except CommandFailed as error:
+        show_error(error)
+        sys.exit(error.code)
+    except OSError as error:
+        show_error(_describe(error))
+        sys.exit(1)
+
+
+def _describe(error: OSError) -> str:
+    """Say what the system refused, as a shell does."""
+    named = f"{error.filename}: " if error.filename is not None else ""
+    return f"{named}{error.strerror or error}"
 
 
 def __getattr__(name: str) -> object:

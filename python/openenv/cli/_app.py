@@ -2,28 +2,66 @@
 
 from __future__ import annotations
 
-from importlib.metadata import version
-from typing import Annotated
+import inspect
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
+from openenv import __version__
+from openenv.cli.commands.build import build
+from openenv.cli.commands.containers import ps, stop
+from openenv.cli.commands.fork import fork
+from openenv.cli.commands.init import init
+from openenv.cli.commands.list import list_environments
+from openenv.cli.commands.push import push
 from openenv.cli.commands.rollout import rollout
+from openenv.cli.commands.schema import schema
 from openenv.cli.commands.serve import serve
+from openenv.cli.commands.validate import validate
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
 
 app = typer.Typer(
     name="openenv",
-    help="Run, serve and play OpenEnv environments.",
+    help="Write, check, serve, publish and play OpenEnv environments.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
-    add_completion=False,
 )
-app.command()(rollout)
-app.command()(serve)
+
+
+def _help(command: Callable[..., None]) -> str:
+    """Join the lines of each paragraph, so that a terminal breaks them where it ends.
+
+    Examples keep a line each.
+    """
+    paragraphs = inspect.cleandoc(command.__doc__ or "").split("\n\n")
+    return "\n\n".join(
+        text if text.startswith("Example") else " ".join(text.split())
+        for text in paragraphs
+    )
+
+
+_COMMANDS: Final[Mapping[str, Callable[..., None]]] = {
+    "init": init,
+    "validate": validate,
+    "serve": serve,
+    "build": build,
+    "push": push,
+    "fork": fork,
+    "list": list_environments,
+    "ps": ps,
+    "stop": stop,
+    "rollout": rollout,
+    "schema": schema,
+}
+for _name, _command in _COMMANDS.items():
+    app.command(_name, help=_help(_command))(_command)
 
 
 def _show_version(asked: bool) -> None:
     if asked:
-        typer.echo(f"openenv {version('openenv')}")
+        typer.echo(f"openenv {__version__}")
         raise typer.Exit
 
 
@@ -40,4 +78,4 @@ def options(
         ),
     ] = False,
 ) -> None:
-    """Run, serve and play OpenEnv environments."""
+    """Write, check, serve, publish and play OpenEnv environments."""

@@ -216,9 +216,8 @@ def test_wrong_application_is_one_line(openenv, make_environment, command, app):
     assert "Traceback" not in done.output
 
 
-@pytest.mark.parametrize("command", ["rollout", "serve"])
-def test_module_and_attribute_are_no_environment(openenv, command):
-    done = openenv.run(command, "grid_world_env.server.app:app")
+def test_module_and_attribute_are_no_environment(openenv):
+    done = openenv.run("rollout", "grid_world_env.server.app:app")
 
     assert done.code == 2, done.output
     assert "a folder with openenv.yaml" in " ".join(done.output.split())

@@ -1,0 +1,153 @@
+"""Write a new environment package from the shipped templates."""
+
+from __future__ import annotations
+
+import keyword
+import re
+import shutil
+import sys
+import tempfile
+import zlib
+from enum import StrEnum
+from importlib.resources import files
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from openenv.cli._console import WrongUse
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from importlib.resources.abc import Traversable
+
+# Template files carry a suffix, so that no tool takes them for Python or a Dockerfile.
+_SUFFIX: Final = ".in"
+_PLACEHOLDER: Final = re.compile(r"@(\w+)@")
+_TAKEN: Final = frozenset({"openenv", "openenv_core", "server", "tests"})
+# What the front matter of a Space allows.
+_COLORS: Final = ("red", "yellow", "green", "blue", "indigo", "purple", "pink", "gray")
+_EMOJIS: Final = ("🎯", "🎲", "🧭", "🧩", "🔭", "🪄", "🛰️", "🗺️")
+
+
+class Template(StrEnum):
+    """What a new environment is made of."""
+
+    TYPED = "typed"
+    MSGSPEC = "msgspec"
+
+
+_LAYERS: Final[Mapping[Template, tuple[str, ...]]] = {
+    Template.TYPED: ("common", "game", "typed"),
+    Template.MSGSPEC: ("common", "game", "msgspec"),
+}
+_EXTRAS: Final[Mapping[Template, str]] = {Template.TYPED: "", Template.MSGSPEC: ""}
+
+
+def check_name(name: str) -> None:
+    """Refuse what cannot be a package's name.
+
+    Raises:
+        WrongUse: it is empty, no identifier, or another package's name.
+    """
+    if not name:
+        raise WrongUse("the environment's name cannot be empty")
+    # A distribution's name is ASCII, and it is made of the package's.
+    if not _is_good(name):
+        suggestion = re.sub(r"[^A-Za-z0-9]+", "_", name).strip("_").lower()
+        better = f"; try {suggestion}" if _is_good(suggestion) else ""
+        message = f"{name!r} is not a valid Python identifier (ASCII){better}"
+        raise WrongUse(message)
+    if name in _TAKEN or name in sys.stdlib_module_names:
+        message = f"{name!r} is the name of another package; try {name}_env"
+        raise WrongUse(message)
+
+
+def _is_good(name: str) -> bool:
+    return name.isascii() and name.isidentifier() and not keyword.iskeyword(name)
+
+
+def create_package(name: str, parent: Path, template: Template) -> list[Path]:
+    """Write the package's folder, whole or not at all.
+
+    Args:
+        name: the package's and the folder's name.
+        parent: where the folder goes; made where it is missing.
+        template: what it is made of.
+
+    Returns:
+        The files, relative to the new folder.
+
+    Raises:
+        WrongUse: the name is no good, or something is there already.
+        OSError: the files cannot be written; nothing is left behind.
+    """
+    check_name(name)
+    target = parent / name
+    if target.is_file():
+        message = f"{target} exists and is a file"
+        raise WrongUse(message)
+    if target.is_dir() and any(target.iterdir()):
+        message = f"{target} already exists and is not empty"
+        raise WrongUse(message)
+    parent.mkdir(parents=True, exist_ok=True)
+    # Beside the target: a rename within one file system is all or nothing.
+    building = Path(tempfile.mkdtemp(prefix=f".{name}-", dir=parent))
+    try:
+        written = _write_files(building, name, template)
+        building.chmod(0o755)  # a temporary folder is its owner's alone
+        if target.is_dir():
+            target.rmdir()
+        building.rename(target)
+    except BaseException:
+        shutil.rmtree(building, ignore_errors=True)
+        raise
+    return written
+
+
+def class_prefix(name: str) -> str:
+    """Tell what the classes of an environment are called: `my_game_env`, `MyGame`."""
+    parts = name.removesuffix("_env").split("_")
+    return "".join(part[:1].upper() + part[1:] for part in parts) or "Env"
+
+
+def _write_files(folder: Path, name: str, template: Template) -> list[Path]:
+    values = _values(name, template)
+    written: set[Path] = set()
+    for layer in _LAYERS[template]:
+        root = files("openenv.cli") / "templates" / layer
+        for relative, source in _walk(root):
+            text = source.read_text(encoding="utf-8")
+            path = folder / relative
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(_fill(text, values), encoding="utf-8", newline="\n")
+            written.add(relative)
+    return sorted(written)
+
+
+def _walk(
+    folder: Traversable, below: Path = Path()
+) -> Iterator[tuple[Path, Traversable]]:
+    for entry in folder.iterdir():
+        path = below / entry.name
+        if entry.is_dir():
+            yield from _walk(entry, path)
+        elif entry.name.endswith(_SUFFIX):
+            yield path.with_name(entry.name.removesuffix(_SUFFIX)), entry
+
+
+def _fill(text: str, values: Mapping[str, str]) -> str:
+    return _PLACEHOLDER.sub(lambda found: values[found.group(1)], text)
+
+
+def _values(name: str, template: Template) -> dict[str, str]:
+    # The same name gives the same page; another name most likely another.
+    number = zlib.crc32(name.encode())
+    return {
+        "name": name,
+        "dashed": name.replace("_", "-").strip("-"),
+        "title": name.replace("_", " ").strip().title(),
+        "Prefix": class_prefix(name),
+        "extras": _EXTRAS[template],
+        "emoji": _EMOJIS[number % len(_EMOJIS)],
+        "color_from": _COLORS[number // 8 % len(_COLORS)],
+        "color_to": _COLORS[number // 64 % len(_COLORS)],
+    }

@@ -1,0 +1,210 @@
+"""The child process that runs a package's own code, and its parent's side.
+
+The child tells on a pipe, one JSON line each, the check that begins and what it found.
+So a package that hangs, exits or crashes is blamed on the check that ran it. It leads
+its own process group, which is stopped whole.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import os
+import selectors
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from openenv.cli.validation.checks import Finding, Verdict, run_checks
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from openenv.cli.manifest import Manifest
+    from openenv.cli.validation.checks import Listener
+
+PROBE_CHECKS: Final = (
+    "client.import",
+    "app.import",
+    "types.action",
+    "types.observation",
+    "types.state",
+    "types.client",
+    "types.flag",
+    "types.drawable",
+    "contract.reset",
+    "contract.step",
+    "contract.state",
+    "contract.episode_id",
+    "contract.step_count",
+    "contract.reward",
+    "contract.done",
+    "contract.seed",
+    "contract.sessions",
+    "contract.client",
+)
+_READ_BYTES: Final = 64 * 1024
+# Two sessions play beside each other; the class decides whether it allows them.
+_SESSIONS: Final = "4"
+
+
+def probe(folder: Path, manifest: Manifest, seconds: float, listener: Listener) -> None:
+    """Run the checks of a package's code in a child.
+
+    Args:
+        folder: the package's.
+        manifest: what it says of itself.
+        seconds: how long all of it may take.
+        listener: as for `run_checks`.
+    """
+    read_end, write_end = os.pipe()
+    arguments = [str(folder), manifest.app, str(write_end), f"--seconds={seconds}"]
+    if manifest.validation is not None:
+        arguments.append(f"--range={json.dumps(manifest.validation.reward.range)}")
+    child = subprocess.Popen(  # noqa: S603 - ourselves
+        [sys.executable, "-m", "openenv.cli.validation.probe", *arguments],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        pass_fds=(write_end,),
+        start_new_session=True,
+        env=_variables(),
+    )
+    os.close(write_end)
+    begun, done = "", set[str]()
+    deadline_s = time.monotonic() + seconds
+    try:
+        for message in _messages(read_end, deadline_s):
+            begun = message.get("begin", begun)
+            if "finding" in message:
+                finding = Finding.from_dict(message["finding"])
+                done.add(finding.check)
+                listener(finding)
+            else:
+                listener(begun)
+        late = time.monotonic() >= deadline_s
+    finally:
+        os.close(read_end)
+        _stop(child)
+    if len(done) < len(PROBE_CHECKS):
+        why = f"not done within {seconds:g} s" if late else _describe_end(child)
+        _tell_unfinished(begun, done, why, listener)
+
+
+def main() -> None:
+    """Run the checks of the package named by the arguments."""
+    parser = argparse.ArgumentParser(prog="openenv.cli.validation.probe")
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("app")
+    parser.add_argument("pipe", type=int)
+    parser.add_argument("--seconds", type=float, required=True)
+    parser.add_argument("--range", type=json.loads)
+    arguments = parser.parse_args()
+    os.set_inheritable(arguments.pipe, False)
+
+    def tell(what: str | Finding) -> None:
+        if isinstance(what, str):
+            message: dict[str, Any] = {"begin": what}
+        else:
+            message = {"finding": what.as_dict()}
+        os.write(arguments.pipe, json.dumps(message).encode() + b"\n")
+
+    _run(arguments, tell)
+    # Threads of the environment must not keep the process.
+    os._exit(0)
+
+
+def _run(arguments: argparse.Namespace, tell: Listener) -> None:
+    from openenv.cli.validation.contract import (  # noqa: PLC0415 - the child's alone
+        CONTRACT_CHECKS,
+        Stage,
+    )
+    from openenv.cli.validation.imports import (  # noqa: PLC0415 - as above
+        IMPORT_CHECKS,
+        Code,
+    )
+
+    code = Code(arguments.folder, arguments.app)
+    passed = run_checks(IMPORT_CHECKS, code, tell)
+    if code.application is None:
+        run_checks(CONTRACT_CHECKS, Stage("", code.draw), tell, passed)
+        return
+    with _served(code.application) as url:
+        stage = Stage(
+            url,
+            code.draw,
+            concurrent=code.server.is_concurrency_safe,
+            seconds=arguments.seconds,
+            client_class=code.client_class,
+            typed=code.typed,
+        )
+        if arguments.range:
+            stage.reward_range = (arguments.range[0], arguments.range[1])
+        run_checks(CONTRACT_CHECKS, stage, tell, passed)
+
+
+@contextlib.contextmanager
+def _served(application: Any) -> Iterator[str]:  # noqa: ANN401 - an ASGI app
+    from openenv.core.env_server import Server  # noqa: PLC0415 - the child's alone
+
+    server = Server(application, host="127.0.0.1", port=0)
+    threading.Thread(target=server.run, daemon=True).start()
+    yield f"http://127.0.0.1:{server.port}"
+    server.stop()
+
+
+def _messages(read_end: int, deadline_s: float) -> Iterator[dict[str, Any]]:
+    rest = b""
+    with selectors.DefaultSelector() as selector:
+        selector.register(read_end, selectors.EVENT_READ)
+        while selector.select(max(0.0, deadline_s - time.monotonic())):
+            data = os.read(read_end, _READ_BYTES)
+            if not data:
+                return
+            *lines, rest = (rest + data).split(b"\n")
+            yield from map(json.loads, lines)
+
+
+def _tell_unfinished(begun: str, done: set[str], why: str, listener: Listener) -> None:
+    blamed = begun if begun not in done else PROBE_CHECKS[0]
+    for check in PROBE_CHECKS:
+        if check in done:
+            continue
+        if check == blamed:
+            mend = "do no long work at import, and let no call wait for ever"
+            listener(Finding(check, Verdict.FAIL, why, mend))
+        else:
+            listener(Finding(check, Verdict.SKIP, f"needs {blamed}"))
+
+
+def _describe_end(child: subprocess.Popen[bytes]) -> str:
+    code = child.returncode
+    if code < 0:
+        return f"the process was killed by {signal.Signals(-code).name}"
+    return f"the process ended with exit code {code}"
+
+
+def _stop(child: subprocess.Popen[bytes]) -> None:
+    # A child that is done ends by itself at once, and tells its exit code.
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        child.wait(0.5)
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(child.pid, signal.SIGKILL)
+    child.wait()
+
+
+def _variables() -> dict[str, str]:
+    return {
+        **os.environ,  # noqa: TID251 - a child inherits
+        "OPENENV_MAX_CONCURRENT_ENVS": _SESSIONS,
+        "PYTHONDONTWRITEBYTECODE": "1",
+    }
+
+
+if __name__ == "__main__":
+    main()

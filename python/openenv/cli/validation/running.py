@@ -1,0 +1,157 @@
+"""Checks of a server that runs somewhere: its HTTP routes, then episodes."""
+
+from __future__ import annotations
+
+import ipaddress
+import json
+import urllib.error
+import urllib.request
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import urlsplit
+
+from openenv.cli.validation.checks import Check, Fault, NotApplicable, run_checks
+from openenv.rollout.errors import InvalidRollout
+from openenv.rollout.sampling import compile_sampler
+
+if TYPE_CHECKING:
+    import random
+    from collections.abc import Callable
+
+    from openenv.cli.validation.checks import Listener
+
+_CONTROL: Final = ("/reset", "/step", "/state")
+
+
+@dataclass
+class Running:
+    """A server by its URL, and what it told so far."""
+
+    url: str
+    seconds: float
+    schema: dict[str, Any] = field(default_factory=dict)
+    sample: Callable[[random.Random], Any] | None = None
+
+    def read(self, path: str) -> dict[str, Any]:
+        """Read a JSON object from a route.
+
+        Raises:
+            Fault: there is no such answer.
+        """
+        mend = "is this the URL of an OpenEnv server, without a path of its own?"
+        try:
+            with self._open(path) as response:
+                answer = json.loads(response.read())
+        except urllib.error.HTTPError as error:
+            raise Fault(f"GET {path} answers {error.code}", mend) from None
+        except ValueError:
+            raise Fault(f"GET {path} answers no JSON", mend) from None
+        except OSError as error:
+            reason = getattr(error, "reason", error)
+            raise Fault(f"GET {self.url}{path} failed: {reason}", mend) from None
+        if not isinstance(answer, dict):
+            raise Fault(f"GET {path} answers no object", mend)
+        return answer
+
+    def draw(self, rng: random.Random) -> dict[str, Any]:
+        """Draw an action of the server's schema."""
+        return {} if self.sample is None else dict(self.sample(rng))
+
+    def _open(self, path: str) -> Any:  # noqa: ANN401 - urllib's response
+        # A proxy cannot reach this machine's own servers.
+        proxies: dict[str, str] | None = {} if _is_loopback(self.url) else None
+        opener = urllib.request.build_opener(urllib.request.ProxyHandler(proxies))
+        return opener.open(f"{self.url}{path}", timeout=self.seconds)
+
+
+def server_url(text: str) -> str:
+    """Make an HTTP URL of what a user wrote: without a scheme it is http.
+
+    Raises:
+        ValueError: it names no server.
+    """
+    text = text.strip().rstrip("/")
+    url = text if "://" in text else f"http://{text}"
+    parts = urlsplit(url)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        message = f"{text!r} is no URL of a server, such as http://localhost:8000"
+        raise ValueError(message)
+    return url
+
+
+def check_running(running: Running, listener: Listener) -> None:
+    """Run all checks of a running server."""
+    # Here, because the client's machinery is not needed to ask one question.
+    from openenv.cli.validation.contract import (  # noqa: PLC0415
+        CONTRACT_CHECKS,
+        Stage,
+    )
+
+    passed = run_checks(HTTP_CHECKS, running, listener) | {"types.client"}
+    stage = Stage(running.url, running.draw, seconds=running.seconds)
+    run_checks(CONTRACT_CHECKS, stage, listener, passed)
+
+
+def _health(running: Running) -> None:
+    status = running.read("/health").get("status")
+    if status != "healthy":
+        raise Fault(f"GET /health tells status {status!r}", "see the server's log")
+
+
+def _metadata(running: Running) -> None:
+    answer = running.read("/metadata")
+    missing = [key for key in ("name", "description") if not answer.get(key)]
+    if missing:
+        raise Fault(
+            f"GET /metadata tells no {' and no '.join(missing)}",
+            "override get_metadata() of the environment",
+        )
+
+
+def _schema(running: Running) -> None:
+    running.schema = running.read("/schema")
+    for key in ("action", "observation", "state"):
+        if not isinstance(running.schema.get(key), dict):
+            raise Fault(f"GET /schema tells no {key}", "serve it with create_app")
+
+
+def _routes(running: Running) -> None:
+    answer = running.read("/openapi.json")
+    if not isinstance(answer.get("info", {}).get("version"), str):
+        raise Fault("GET /openapi.json tells no version", "serve it with create_app")
+    paths = answer.get("paths", {})
+    there = [path for path in _CONTROL if path in paths]
+    if there and len(there) != len(_CONTROL):
+        missing = ", ".join(path for path in _CONTROL if path not in paths)
+        raise Fault(
+            f"the server has {', '.join(there)} but not {missing}: neither simulation "
+            "nor production mode",
+            "serve it with create_app",
+        )
+
+
+def _drawable(running: Running) -> None:
+    try:
+        running.sample = compile_sampler(running.schema["action"])
+    except InvalidRollout as error:
+        why = f"no actions can be drawn: {error}"
+        raise NotApplicable(why, blocks=True) from None
+
+
+HTTP_CHECKS: Final[tuple[Check[Running], ...]] = (
+    Check("http.health", _health),
+    Check("http.metadata", _metadata, ("http.health",)),
+    Check("http.schema", _schema, ("http.health",)),
+    Check("http.routes", _routes, ("http.health",)),
+    Check("types.drawable", _drawable, ("http.schema",)),
+)
+
+
+def _is_loopback(url: str) -> bool:
+    host = urlsplit(url).hostname or "localhost"
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False

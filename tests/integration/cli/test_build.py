@@ -1,0 +1,174 @@
+"""`openenv build` on the real engine: from nothing to an image that plays."""
+
+from __future__ import annotations
+
+import random
+import urllib.request
+import uuid
+
+import pytest
+from tests.integration.cli.images import build_base, make_wheel
+from tests.integration.cli.packages import make_good
+from tests.support.processes import wait_until
+
+from openenv.core.generic_client import GenericEnvClient
+
+docker = pytest.importorskip("docker")
+images = pytest.importorskip("tests.images.build")
+
+pytestmark = pytest.mark.timeout(300)
+
+
+@pytest.fixture(scope="module")
+def engine():
+    client = docker.from_env()
+    try:
+        client.ping()
+    except docker.errors.DockerException:
+        pytest.skip("no Docker engine answers")
+    yield client
+    client.close()
+
+
+@pytest.fixture(scope="module")
+def base(engine):
+    tag = f"openenv-cli-test-base:{uuid.uuid4().hex[:8]}"
+    build_base(engine, images.base_image(engine), tag)
+    yield tag
+    engine.images.remove(tag, force=True)
+
+
+@pytest.fixture
+def tag(engine):
+    name = f"openenv-cli-test:{uuid.uuid4().hex[:8]}"
+    yield name
+    if engine.images.list(name):
+        engine.images.remove(name, force=True)
+
+
+@pytest.mark.parametrize("shape", ["typed", "msgspec"])
+def test_a_fresh_package_is_built_and_plays_a_hundred_episodes(
+    openenv, engine, base, tag, tmp_path, shape
+):
+    folder, wheel = make_good(shape, tmp_path), make_wheel(tmp_path)
+
+    options = ("--tag", tag, "--base-image", base, "--wheel", wheel)
+    done = openenv("build", folder, *options, timeout_s=250)
+
+    assert 0 == done.code, done.text
+    assert f"{tag}: " in done.out
+    assert " MB, built in " in done.out
+    labels = engine.images.get(tag).labels
+    assert ("my_env", "8000", "0.1.0") == (
+        labels["openenv.name"],
+        labels["openenv.port"],
+        labels["org.opencontainers.image.version"],
+    )
+    assert not (folder / "dist").exists()
+    container = engine.containers.run(tag, detach=True, ports={"8000/tcp": None})
+    try:
+        assert 100 == play(container, 100)
+        assert "1000" == str(
+            container.exec_run(["python", "-c", "import os; print(os.getuid())"])
+            .output.decode()
+            .strip()
+        )
+        listed = openenv("ps")
+        assert container.short_id[:12] in listed.out, listed.text
+        assert "my_env" in listed.out
+        stopped = openenv("stop", container.short_id)
+        assert 0 == stopped.code, stopped.text
+        assert is_gone(engine, container)
+    finally:
+        if not is_gone(engine, container):
+            container.remove(force=True)
+
+
+def test_a_failing_step_shows_its_last_output(openenv, engine, base, tag, tmp_path):
+    del engine
+    folder = make_good("typed", tmp_path)
+    path = folder / "server" / "Dockerfile"
+    path.write_text(path.read_text().replace("RUN set -eu;", "RUN echo alas; exit 3;"))
+
+    done = openenv("build", folder, "--tag", tag, "--base-image", base, timeout_s=250)
+
+    assert 1 == done.code
+    assert "Error: the build failed; the last output:" in done.err
+    assert "alas" in done.err
+    assert "3" in done.err.splitlines()[-1]
+
+
+def test_a_base_without_an_argument_replaces_the_first_from(
+    openenv, engine, base, tag, tmp_path
+):
+    folder = make_good("typed", tmp_path)
+    (folder / "server" / "Dockerfile").unlink()
+    (folder / "Dockerfile").write_text("FROM nowhere/at-all:1\nCMD python\n")
+
+    done = openenv("build", folder, "--tag", tag, "-b", base, timeout_s=250)
+
+    assert 0 == done.code, done.text
+    assert "FROM nowhere" in (folder / "Dockerfile").read_text()
+    assert engine.images.list(tag)
+
+
+def test_an_engine_that_is_not_there_is_one_sentence(openenv, tmp_path):
+    folder = make_good("typed", tmp_path)
+
+    done = openenv("build", folder, DOCKER_HOST="unix:///nowhere.sock")
+
+    assert 1 == done.code
+    assert "Error: the Docker engine does not answer" in done.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "words"),
+    [
+        (["nowhere"], 1, "nowhere is no folder"),
+        (["empty"], 1, "it has no openenv.yaml"),
+        (["my_env", "--build-arg", "A"], 2, "--build-arg must be KEY=VALUE, got 'A'"),
+        (["my_env", "--wheel", "nope.whl"], 2, "nope.whl is no wheel of openenv"),
+        (["my_env", "--dockerfile", "nope"], 2, "nope is no file"),
+        (["my_env", "--platform", "linux/a,linux/b"], 1, "need docker buildx"),
+    ],
+)
+def test_a_mistake_is_one_sentence(openenv, tmp_path, arguments, code, words):
+    make_good("typed", tmp_path)
+    (tmp_path / "empty").mkdir()
+
+    done = openenv("build", *arguments)
+
+    assert code == done.code, done.text
+    assert words in done.text
+
+
+def play(container, episodes):
+    wait_until(lambda: port_of(container), 20.0)
+    url = f"http://127.0.0.1:{port_of(container)}"
+    played, rng = 0, random.Random(1)
+    wait_until(lambda: is_healthy(url), 60.0)
+    with GenericEnvClient(url).sync() as client:
+        for seed in range(episodes):
+            result = client.reset(seed=seed)
+            while not result.done:
+                result = client.step({"guess": rng.randint(1, 100)})
+            played += 1
+    return played
+
+
+def is_healthy(url):
+    try:
+        with urllib.request.urlopen(f"{url}/health", timeout=5) as answer:
+            return answer.status == 200
+    except OSError:
+        return False
+
+
+def port_of(container):
+    container.reload()
+    published = container.ports.get("8000/tcp")
+    return published[0]["HostPort"] if published else None
+
+
+def is_gone(engine, container):
+    return not engine.containers.list(all=True, filters={"id": container.id})

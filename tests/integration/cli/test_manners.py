@@ -1,0 +1,113 @@
+"""What holds for every command: help, completion, codes, pipes, no traceback."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+COMMANDS = [
+    *("init", "validate", "serve", "build", "push", "fork"),
+    *("list", "ps", "stop", "rollout", "schema"),
+]
+# What no command may load to tell how it is used.
+HEAVY = ("docker", "fastapi", "huggingface_hub", "uvicorn", "yaml")
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help_has_an_example_and_fits_eighty_columns(openenv, command):
+    done = openenv(command, "--help")
+
+    assert 0 == done.code
+    assert max(map(len, done.out.splitlines())) <= 80
+    if command not in {"list", "ps", "rollout"}:
+        assert f"openenv {command} " in done.out.partition("Example")[2]
+
+
+def test_help_loads_nothing_heavy():
+    code = (
+        "import sys; from openenv.cli._app import app; "
+        f"print(sorted(set({HEAVY!r}) & sys.modules.keys()))"
+    )
+
+    loaded = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    ).stdout
+
+    assert "[]\n" == loaded
+
+
+def test_without_a_command_help_is_shown_and_the_code_is_2(openenv):
+    done = openenv()
+
+    assert 2 == done.code
+    assert all(f" {command} " in done.text for command in COMMANDS)
+
+
+def test_the_version_is_told(openenv):
+    done = openenv("--version")
+
+    assert 0 == done.code
+    assert done.out.startswith("openenv ")
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion_names_the_commands(openenv, shell):
+    words = {"bash": {"COMP_WORDS": "openenv va", "COMP_CWORD": "1"}}.get(
+        shell, {"_TYPER_COMPLETE_ARGS": "openenv va"}
+    )
+    completed = openenv(
+        **words,
+        _OPENENV_COMPLETE=f"complete_{shell}",
+        _TYPER_COMPLETE_FISH_ACTION="get-args",
+    )
+
+    assert 0 == completed.code, completed.text
+    assert "validate" in completed.out
+
+
+@pytest.mark.parametrize("variables", [{}, {"NO_COLOR": "1"}])
+def test_a_pipe_gets_no_escape_codes(openenv, variables):
+    texts = [
+        openenv("list", **variables),
+        openenv("validate", "nowhere", **variables),
+        openenv("--help", **variables),
+    ]
+
+    assert not any("\x1b" in each.out + each.err for each in texts)
+
+
+def test_the_schema_can_be_redirected_to_a_file(openenv):
+    done = openenv("schema")
+
+    assert 0 == done.code
+    assert done.out.startswith("{")
+
+
+def test_environments_are_listed_with_where_they_are(openenv, tmp_path):
+    assert "There is no environment here" in openenv("list").err
+    openenv("init", "my_env", "-o", "envs")
+    (tmp_path / "broken").mkdir()
+    (tmp_path / "broken" / "openenv.yaml").write_text("name: [\n")
+
+    done = openenv("list")
+
+    assert "my_env envs/my_env server.app:app" in done.text
+    assert "broken broken openenv.yaml has errors" in done.text
+
+
+def test_stop_wants_to_know_what(openenv):
+    done = openenv("stop")
+
+    assert 2 == done.code
+    assert "name a container, or give --strays" in done.err
+
+
+def test_a_container_that_is_none_of_ours_is_not_stopped(openenv):
+    pytest.importorskip("docker")
+
+    done = openenv("stop", "none-of-ours", DOCKER_HOST="unix:///nowhere.sock")
+
+    assert 1 == done.code
+    assert "the Docker engine does not answer" in done.text

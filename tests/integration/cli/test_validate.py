@@ -1,0 +1,195 @@
+"""`openenv validate`: broken packages are blamed for their fault and nothing else."""
+
+from __future__ import annotations
+
+import json
+import sys
+from contextlib import contextmanager
+
+import pytest
+from tests.integration.cli.packages import (
+    CODE,
+    FILES,
+    GOOD,
+    HANGING,
+    make_broken,
+    make_good,
+)
+from tests.support.processes import ROOT, ChildProcess
+
+from openenv.cli.validation.checks import Verdict, run_checks
+from openenv.cli.validation.package import PACKAGE_CHECKS, Package
+from openenv.cli.validation.probe import PROBE_CHECKS, probe
+
+GRID_WORLD = ROOT / "envs" / "grid_world_env"
+BAD = (Verdict.WARN, Verdict.FAIL)
+# Importing a server takes seconds where other tests run beside.
+SECONDS = 50.0
+HANGING_SECONDS = 15.0
+
+
+def of(table):
+    return pytest.mark.parametrize("broken", table, ids=[each.name for each in table])
+
+
+def findings_of_files(folder):
+    found = []
+    run_checks(PACKAGE_CHECKS, Package(folder), found.append)
+    return [each for each in found if not isinstance(each, str)]
+
+
+def findings_of_code(folder, seconds=SECONDS):
+    found = []
+    probe(folder, Package(folder).manifest, seconds, found.append)
+    findings = [each for each in found if not isinstance(each, str)]
+    assert PROBE_CHECKS == tuple(each.check for each in findings)
+    return findings
+
+
+def bad(findings):
+    return [each for each in findings if each.verdict in BAD]
+
+
+@of(FILES)
+def test_a_fault_of_a_file_is_named_and_no_other(tmp_path, broken):
+    folder = make_broken(broken, tmp_path)
+
+    [finding] = bad(findings_of_files(folder))
+
+    assert broken.check == finding.check
+    assert broken.words in finding.why
+    assert finding.mend
+
+
+@of(CODE)
+def test_a_fault_of_the_code_is_named_and_no_other(tmp_path, broken):
+    folder = make_broken(broken, tmp_path)
+
+    assert [] == bad(findings_of_files(folder))
+    [finding] = bad(findings_of_code(folder))
+
+    assert broken.check == finding.check
+    assert broken.words in finding.why
+    assert finding.mend
+
+
+@of(HANGING)
+def test_code_that_hangs_is_blamed_and_stopped(tmp_path, broken):
+    folder = make_broken(broken, tmp_path)
+
+    [finding] = bad(findings_of_code(folder, HANGING_SECONDS))
+
+    assert broken.check == finding.check
+    assert broken.words in finding.why
+
+
+@pytest.mark.parametrize("shape", GOOD)
+def test_a_good_package_is_not_blamed(tmp_path, shape):
+    folder = make_good(shape, tmp_path)
+
+    assert [] == bad(findings_of_files(folder))
+    findings = findings_of_code(folder)
+
+    assert [] == bad(findings)
+    played = [each for each in findings if each.check == "contract.seed"]
+    assert Verdict.PASS is played[0].verdict, played
+
+
+def test_grid_world_passes_strictly(openenv):
+    done = openenv("validate", GRID_WORLD, "--strict")
+
+    assert 0 == done.code, done.text
+    assert "grid_world_env is valid: 32 passed" in done.out
+    assert 1 == done.out.count("\n")
+
+
+def test_a_fault_is_told_with_its_mend_and_fails(openenv, tmp_path):
+    folder = make_good("typed", tmp_path)
+    (folder / "server" / "Dockerfile").unlink()
+
+    done = openenv("validate", folder, "--level", "static")
+
+    assert 1 == done.code
+    assert "fail docker.exists" in done.text
+    assert "mend: " in done.text
+    assert "my_env is not valid" in done.text
+
+
+@pytest.mark.parametrize(("strict", "code"), [(False, 0), (True, 1)])
+def test_a_warning_fails_strictly_only(openenv, tmp_path, strict, code):
+    folder = make_good("typed", tmp_path)
+    with (folder / "openenv.yaml").open("a") as manifest:
+        manifest.write("more: 1\n")
+
+    done = openenv("validate", folder, "--level=static", *["--strict"] * strict)
+
+    assert code == done.code
+    assert "warn manifest.keys" in done.text
+
+
+def test_the_report_is_json(openenv, tmp_path):
+    make_good("typed", tmp_path)
+
+    done = openenv(
+        *("validate", "my_env", "--level", "static", "--json", "--output", "r.json")
+    )
+
+    report = json.loads(done.out)
+    assert json.loads((tmp_path / "r.json").read_text()) == report
+    assert (True, "my_env") == (report["passed"], report["target"])
+    assert {"check", "verdict", "why", "mend"} == set(report["checks"][0])
+    assert len(PACKAGE_CHECKS) == sum(report["summary"].values())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["nowhere"], "nowhere is no folder"),
+        ([".", "--url", "http://localhost:1"], "not both"),
+        (["http://a:1", "--url", "http://b:1"], "two URLs"),
+        (["--url", "ftp://a"], "is no URL of a server"),
+        (["--timeout", "0"], "0.1"),
+        (["--level", "nope"], "'nope' is not one of"),
+    ],
+)
+def test_wrong_use_is_told_and_code_2(openenv, arguments, words):
+    done = openenv("validate", *arguments)
+
+    assert 2 == done.code
+    assert words in done.text
+
+
+def test_a_running_server_is_checked_through_its_url(openenv):
+    with serve(GRID_WORLD) as url:
+        done = openenv("validate", "--url", url, "-v", "--strict")
+
+    assert 0 == done.code, done.text
+    assert "pass http.routes" in done.text
+    assert "pass contract.sessions" in done.text
+
+
+def test_a_running_server_is_blamed_for_its_environment(openenv, tmp_path):
+    [broken] = [each for each in CODE if each.name == "steps are not counted"]
+    with serve(make_broken(broken, tmp_path)) as url:
+        done = openenv("validate", url)
+
+    assert 1 == done.code
+    assert 1 == done.out.count("fail ")
+    assert broken.words in done.text
+
+
+def test_a_url_where_nobody_answers_is_one_fault(openenv):
+    done = openenv("validate", "http://127.0.0.1:9")
+
+    assert 1 == done.code
+    assert 1 == done.out.count("fail ")
+    assert "fail http.health" in done.text
+    assert "refused" in done.text
+
+
+@contextmanager
+def serve(folder):
+    """Serve a folder on a free port."""
+    command = [sys.executable, "-m", "openenv.cli", "serve", str(folder), "-p", "0"]
+    with ChildProcess(command, environment={"COLUMNS": "80"}) as child:
+        yield child.wait_for_line(r"(http://127\.0\.0\.1:\d+)").group(1)
