@@ -8,7 +8,7 @@ import time
 import pytest
 from tests.integration.client.in_thread import scripted_in_thread
 from tests.integration.client.scripted import cut, raw_server, upgrade_answer
-from tests.integration.hostile.frames import PING, frame, message, read_frame
+from tests.integration.hostile.frames import message, read_frame
 
 from openenv import _rust
 from openenv.core.env_client import EnvClient
@@ -27,43 +27,6 @@ BIG = {"blob": "x" * 20_000_000}
 def server():
     with scripted_in_thread() as running:
         yield running
-
-
-async def test_an_upload_goes_on_when_the_session_becomes_patient(server):
-    """A ping in its midst counts as an answer, and answers decide on patience."""
-    others = [GenericEnvClient(server.url) for _ in range(150)]
-    await asyncio.gather(*(client.reset() for client in others))
-    rest = asyncio.gather(*(keep_stepping(other) for other in others))
-    async with raw_server(read_slowly) as port:
-        client = GenericEnvClient(f"127.0.0.1:{port}")
-        await client.reset()
-        await client.step({}, timeout_s=5)
-        assert await client.step(BIG, timeout_s=8)
-        await client.close()
-    rest.cancel()
-    await asyncio.gather(*(other.close() for other in others))
-
-
-async def keep_stepping(client):
-    while True:
-        await client.step({"sleep": 0.1})
-
-
-async def read_slowly(reader, writer):
-    writer.write(upgrade_answer((await reader.readuntil(b"\r\n\r\n")).decode()))
-    for _ in range(2):
-        await read_frame(reader)
-        await asyncio.sleep(1)
-        writer.write(ANSWER)
-    head = await reader.readexactly(14)  # of a message over 64 KiB, masked
-    await asyncio.sleep(0.2)
-    writer.write(frame(PING))
-    await asyncio.sleep(0.2)
-    left = int.from_bytes(head[2:10])
-    while left:
-        left -= len(await reader.read(min(left, 1 << 20)))
-    writer.write(ANSWER)
-    await reader.read()
 
 
 async def test_the_servers_last_words_are_heard_though_it_resets():
