@@ -33,13 +33,20 @@ class Template(StrEnum):
 
     TYPED = "typed"
     MSGSPEC = "msgspec"
+    MCP = "mcp"
 
 
 _LAYERS: Final[Mapping[Template, tuple[str, ...]]] = {
     Template.TYPED: ("common", "game", "typed"),
     Template.MSGSPEC: ("common", "game", "msgspec"),
+    Template.MCP: ("common", "mcp"),
 }
-_EXTRAS: Final[Mapping[Template, str]] = {Template.TYPED: "", Template.MSGSPEC: ""}
+# What the package needs of openenv besides `core`.
+_EXTRAS: Final[Mapping[Template, str]] = {
+    Template.TYPED: "",
+    Template.MSGSPEC: "",
+    Template.MCP: ",mcp",
+}
 
 
 def check_name(name: str) -> None:

@@ -21,16 +21,20 @@ NAME = "my_env"
 
 @dataclass(frozen=True)
 class Broken:
-    """A fault: what is edited, which check finds it, what that check says."""
+    """A fault: what is edited, which check finds it, what that check says.
+
+    `shape` is the good package that is edited.
+    """
 
     name: str
     check: str
     words: str
     edit: Callable[[Path], None]
+    shape: str = "typed"
 
 
 def make_broken(broken: Broken, parent: Path) -> Path:
-    folder = make_good("typed", parent)
+    folder = make_good(broken.shape, parent)
     broken.edit(folder)
     return folder
 
@@ -433,6 +437,47 @@ CODE = (
             "        return {'guess': action.message}\n",
         ),
     ),
+    Broken(
+        "tool draws without the seed",
+        "contract.seed",
+        "differ: the field result of step 1",
+        replace(
+            ENVIRONMENT,
+            "tries_left=self._tries_left)",
+            "tries_left=random.SystemRandom().getrandbits(60))",
+        ),
+        "mcp",
+    ),
+    Broken(
+        "tools of two sessions share the hidden number",
+        "contract.sessions",
+        "plays differently while another one plays beside it",
+        replace(ENVIRONMENT, "self._hidden", "type(self)._hidden", count=9),
+        "mcp",
+    ),
+    Broken(
+        "tools go on when it is over",
+        "contract.done",
+        "goes on with done=False",
+        replace(
+            ENVIRONMENT,
+            "        if self._is_over():\n",
+            "        if self._is_over():\n            self._tries_left = TRIES\n"
+            "        if self._won:\n",
+        ),
+        "mcp",
+    ),
+    Broken(
+        "hook of a tool client raises",
+        "contract.client",
+        "AttributeError: 'CallToolAction' object has no attribute 'number'",
+        append(
+            CLIENT,
+            "\n    def _step_payload(self, action):\n"
+            "        return {'number': action.number}\n",
+        ),
+        "mcp",
+    ),
 )
 
 HANGING = (
@@ -530,9 +575,23 @@ def _upstreams_shape(folder):
     (folder / DOCKERFILE).rename(folder / "Dockerfile")
 
 
+def _one_tool_more(folder):
+    """A tool whose calls cannot be drawn, beside one whose calls can."""
+    tool = (
+        "        @server.tool\n"
+        '        async def name(text: Annotated[str, Field(pattern="^x+$")]) -> str:\n'
+        "            return text\n\n"
+    )
+    replace(ENVIRONMENT, "        return server\n", f"{tool}        return server\n")(
+        folder
+    )
+
+
 GOOD = {
     "typed": (Template.TYPED, lambda _: None),
     "msgspec": (Template.MSGSPEC, lambda _: None),
+    "mcp": (Template.MCP, lambda _: None),
+    "one tool more": (Template.MCP, _one_tool_more),
     "asynchronous": (Template.TYPED, _asynchronous),
     "one session, shared state": (Template.TYPED, _one_session),
     "dicts without an end": (Template.TYPED, _endless_dicts),

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-TEMPLATES = ("typed", "msgspec")
+TEMPLATES = ("typed", "msgspec", "mcp")
 
 
 @pytest.mark.parametrize("template", TEMPLATES)

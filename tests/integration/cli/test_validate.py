@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from contextlib import contextmanager
 
@@ -14,6 +15,7 @@ from tests.integration.cli.packages import (
     HANGING,
     make_broken,
     make_good,
+    replace,
 )
 from tests.support.processes import ROOT, ChildProcess
 
@@ -22,6 +24,7 @@ from openenv.cli.validation.package import PACKAGE_CHECKS, Package
 from openenv.cli.validation.probe import PROBE_CHECKS, probe
 
 GRID_WORLD = ROOT / "envs" / "grid_world_env"
+ECHO = ROOT / "envs" / "echo_env"
 BAD = (Verdict.WARN, Verdict.FAIL)
 # Importing a server takes seconds where other tests run beside.
 SECONDS = 50.0
@@ -95,12 +98,30 @@ def test_a_good_package_is_not_blamed(tmp_path, shape):
     assert Verdict.PASS is played[0].verdict, played
 
 
-def test_grid_world_passes_strictly(openenv):
-    done = openenv("validate", GRID_WORLD, "--strict")
+@pytest.mark.parametrize("folder", [GRID_WORLD, ECHO], ids=lambda each: each.name)
+def test_our_environments_pass_strictly(openenv, folder):
+    done = openenv("validate", folder, "--strict")
 
     assert 0 == done.code, done.text
-    assert "grid_world_env is valid: 32 passed" in done.out
+    # Grid world has no tools, and echo's episodes have no end.
+    assert f"{folder.name} is valid: 32 passed" in done.out
     assert 1 == done.out.count("\n")
+
+
+def test_only_tools_that_cannot_be_drawn_leave_the_contract_out(tmp_path):
+    folder = make_good("mcp", tmp_path)
+    edit = replace(
+        "server/environment.py",
+        "number: Annotated[int, Field(ge=LOWEST, le=HIGHEST)]",
+        'number: Annotated[str, Field(pattern="^x$")]',
+    )
+    edit(folder)
+
+    findings = {each.check: each for each in findings_of_code(folder)}
+
+    assert Verdict.SKIP is findings["contract.tools"].verdict
+    assert "no tool whose calls can be drawn" in findings["contract.tools"].why
+    assert "needs contract.tools" == findings["contract.reset"].why
 
 
 def test_a_fault_is_told_with_its_mend_and_fails(openenv, tmp_path):
@@ -159,13 +180,17 @@ def test_wrong_use_is_told_and_code_2(openenv, arguments, words):
     assert words in done.text
 
 
-def test_a_running_server_is_checked_through_its_url(openenv):
-    with serve(GRID_WORLD) as url:
+@pytest.mark.parametrize(
+    ("folder", "tools"), [(GRID_WORLD, "skip"), (ECHO, "pass")], ids=["grid", "echo"]
+)
+def test_a_running_server_is_checked_through_its_url(openenv, folder, tools):
+    with serve(folder) as url:
         done = openenv("validate", "--url", url, "-v", "--strict")
 
     assert 0 == done.code, done.text
     assert "pass http.routes" in done.text
-    assert "pass contract.sessions" in done.text
+    assert f"{tools} contract.tools" in re.sub(" +", " ", done.text)
+    assert "pass contract.sessions" in re.sub(" +", " ", done.text)
 
 
 def test_a_running_server_is_blamed_for_its_environment(openenv, tmp_path):

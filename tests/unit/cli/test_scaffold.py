@@ -85,6 +85,24 @@ def test_every_file_of_every_template_is_whole(tmp_path, template, name):
     ]["scripts"]["server"].removesuffix(".server.app:main")
 
 
+@pytest.mark.parametrize(
+    ("template", "needed"),
+    [
+        (Template.TYPED, "openenv[core]"),
+        (Template.MSGSPEC, "openenv[core]"),
+        (Template.MCP, "openenv[core,mcp]"),
+    ],
+)
+def test_the_package_and_its_image_need_the_same_extras(tmp_path, template, needed):
+    create_package("my_env", tmp_path, template)
+    folder = tmp_path / "my_env"
+
+    project = tomllib.loads((folder / "pyproject.toml").read_text("utf-8"))["project"]
+    image = (folder / "server" / "Dockerfile").read_text("utf-8")
+    assert [f"{needed}>=0.11"] == project["dependencies"]
+    assert f'"{needed} @ file://' in image
+
+
 def test_the_manifest_and_the_front_matter_are_good(tmp_path):
     create_package("my_env", tmp_path, Template.TYPED)
     folder = tmp_path / "my_env"

@@ -21,7 +21,7 @@ def init(
         typer.Option(
             "--template",
             "-t",
-            help="typed: pydantic models; msgspec: faster structs.",
+            help="typed: pydantic models; msgspec: faster structs; mcp: tools.",
         ),
     ] = Template.TYPED,
     output_dir: Annotated[

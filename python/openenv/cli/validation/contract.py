@@ -7,6 +7,7 @@ id, an episode that is done stays done, and two sessions share nothing.
 
 from __future__ import annotations
 
+import contextlib
 import math
 import random
 from dataclasses import dataclass, field
@@ -14,13 +15,17 @@ from typing import TYPE_CHECKING, Any, Final
 
 from openenv.cli.validation.checks import Check, Fault, NotApplicable
 from openenv.core.generic_client import GenericEnvClient
+from openenv.core.mcp_client import MCPToolClient
 from openenv.errors import CapacityReached, OpenEnvError, ServerError
+from openenv.rollout.errors import InvalidRollout
+from openenv.rollout.sampling import compile_sampler
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from openenv.core.client_types import StepResult
     from openenv.core.env_client import EnvClient
+    from openenv.core.env_server.mcp_types import Tool
     from openenv.core.sync_client import SyncEnvClient
 
     Draw = Callable[[random.Random], dict[str, Any]]
@@ -39,13 +44,15 @@ class Stage:
     """A running server, and how to play on it.
 
     `concurrent` tells whether the server says that sessions are independent; None where
-    only trying tells. `seconds` is how long one answer may take. `typed` makes the
-    client's own action of a drawn one.
+    only trying tells. `calls_tools` tells whether the actions are calls of tools.
+    `seconds` is how long one answer may take. `typed` makes the client's own action of
+    a drawn one.
     """
 
     url: str
     draw: Draw
     concurrent: bool | None = None
+    calls_tools: bool = False
     reward_range: tuple[float, float] = (-math.inf, math.inf)
     seconds: float = 30.0
     client_class: type[EnvClient[Any, Any, Any]] | None = None
@@ -57,6 +64,24 @@ class Stage:
     ) -> Session:
         """Make a client; opened where it is entered."""
         return cls(self.url, message_timeout_s=self.seconds).sync()
+
+
+def calls_tools(schema: Mapping[str, Any]) -> bool:
+    """Tell whether the actions of a JSON schema are those of MCP environments."""
+    kind = schema.get("properties", {}).get("type", {})
+    return bool(kind.get("const") == "call_tool")
+
+
+def _tools(stage: Stage) -> None:
+    """Draw calls that the tools can take: a name drawn at random names no tool."""
+    if not stage.calls_tools:
+        raise NotApplicable("the actions are no calls of tools")
+    with _told("tools/list"), stage.session(MCPToolClient) as session:
+        try:
+            tools = session.list_tools()
+        except RuntimeError as error:
+            raise NotApplicable(f"the tools cannot be listed: {error}") from None
+    stage.draw = _calls_of(tools)
 
 
 def _reset(stage: Stage) -> None:
@@ -212,7 +237,8 @@ def _client(stage: Stage) -> None:
 
 
 CONTRACT_CHECKS: Final[tuple[Check[Stage], ...]] = (
-    Check("contract.reset", _reset, ("types.drawable",)),
+    Check("contract.tools", _tools, ("types.drawable",)),
+    Check("contract.reset", _reset, ("contract.tools",)),
     Check("contract.step", _step, ("contract.reset",)),
     Check("contract.state", _state, ("contract.reset",)),
     Check("contract.episode_id", _episode_id, ("contract.state",)),
@@ -244,6 +270,21 @@ class _told:  # noqa: N801 - reads as a sentence where it is used
         # One of ours is a sentence; what a client's hook raises needs its name.
         text = str(error) if isinstance(error, OpenEnvError) else f"{name}: {error}"
         raise Fault(f"{self._what} failed: {text}", self._mend) from None
+
+
+def _calls_of(tools: Iterable[Tool]) -> Draw:
+    samplers: list[tuple[str, Callable[[random.Random], Any]]] = []
+    for tool in tools:
+        with contextlib.suppress(InvalidRollout):
+            samplers.append((tool.name, compile_sampler(tool.input_schema)))
+    if not samplers:
+        raise NotApplicable("there is no tool whose calls can be drawn", blocks=True)
+
+    def draw(rng: random.Random) -> dict[str, Any]:
+        name, sample = rng.choice(samplers)
+        return {"type": "call_tool", "tool_name": name, "arguments": sample(rng)}
+
+    return draw
 
 
 def _actions_of(seed: int) -> random.Random:

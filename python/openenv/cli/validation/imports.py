@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import inspect
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
@@ -49,6 +49,7 @@ class Code:
     client_class: type[EnvClient[Any, Any, Any]] | None = None
     application: Any = None
     told: str = ""
+    action_schema: dict[str, Any] = field(default_factory=dict)
     sample: Callable[[random.Random], Any] | None = None
 
     @property
@@ -69,11 +70,15 @@ class Code:
     def typed(self, action: dict[str, Any]) -> Any:  # noqa: ANN401 - the client's own type
         """Make the client's own action of a drawn one."""
         arguments = _type_arguments(self.client_class) if self.client_class else ()
-        if not arguments or not isinstance(arguments[0], type):
+        cls: Any = arguments[0] if arguments else None
+        # A client that takes any action is given what the server declares.
+        if cls is Any:
+            cls = self.server.action_cls
+        if not isinstance(cls, type) or cls is dict:
             return action
-        if issubclass(arguments[0], BaseModel):
-            return arguments[0].model_validate(action)
-        return msgspec.convert(action, arguments[0])
+        if issubclass(cls, BaseModel):
+            return cls.model_validate(action)
+        return msgspec.convert(action, cls)
 
 
 def _client_imports(code: Code) -> None:
@@ -159,8 +164,9 @@ def _state(code: Code) -> None:
 
 
 def _drawable(code: Code) -> None:
+    code.action_schema = _schema(code.server.action_cls)
     try:
-        code.sample = compile_sampler(_schema(code.server.action_cls))
+        code.sample = compile_sampler(code.action_schema)
     except InvalidRollout as error:
         raise NotApplicable(f"no actions can be drawn: {error}", blocks=True) from None
 
@@ -173,7 +179,8 @@ def _client_types(code: Code) -> None:
     arguments = _type_arguments(client)
     for role, mine in zip(("action", "observation", "state"), arguments, strict=False):
         theirs = getattr(code.server, f"{role}_cls")
-        if not (isinstance(mine, type) and isinstance(theirs, type)):
+        # `Any` is a class, but it says nothing of what the client exchanges.
+        if mine is Any or not (isinstance(mine, type) and isinstance(theirs, type)):
             continue
         # A state that the server was not told is open: it may be any.
         if role == "state" and theirs in (State, StateStruct):

@@ -37,6 +37,7 @@ PROBE_CHECKS: Final = (
     "types.client",
     "types.flag",
     "types.drawable",
+    "contract.tools",
     "contract.reset",
     "contract.step",
     "contract.state",
@@ -123,6 +124,7 @@ def _run(arguments: argparse.Namespace, tell: Listener) -> None:
     from openenv.cli.validation.contract import (  # noqa: PLC0415 - the child's alone
         CONTRACT_CHECKS,
         Stage,
+        calls_tools,
     )
     from openenv.cli.validation.imports import (  # noqa: PLC0415 - as above
         IMPORT_CHECKS,
@@ -139,6 +141,7 @@ def _run(arguments: argparse.Namespace, tell: Listener) -> None:
             url,
             code.draw,
             concurrent=code.server.is_concurrency_safe,
+            calls_tools=calls_tools(code.action_schema),
             seconds=arguments.seconds,
             client_class=code.client_class,
             typed=code.typed,

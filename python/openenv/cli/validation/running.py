@@ -85,10 +85,16 @@ def check_running(running: Running, listener: Listener) -> None:
     from openenv.cli.validation.contract import (  # noqa: PLC0415
         CONTRACT_CHECKS,
         Stage,
+        calls_tools,
     )
 
     passed = run_checks(HTTP_CHECKS, running, listener) | {"types.client"}
-    stage = Stage(running.url, running.draw, seconds=running.seconds)
+    stage = Stage(
+        running.url,
+        running.draw,
+        calls_tools=calls_tools(running.schema.get("action", {})),
+        seconds=running.seconds,
+    )
     run_checks(CONTRACT_CHECKS, stage, listener, passed)
 
 
