@@ -46,7 +46,9 @@ def tag(engine):
         engine.images.remove(name, force=True)
 
 
-@pytest.mark.parametrize("shape", ["typed", "msgspec"])
+@pytest.mark.parametrize(
+    "shape", ["msgspec", pytest.param("typed", marks=pytest.mark.nightly)]
+)
 def test_a_fresh_package_is_built_and_plays_a_hundred_episodes(
     openenv, engine, base, tag, tmp_path, shape
 ):
