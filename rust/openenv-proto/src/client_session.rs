@@ -195,6 +195,16 @@ impl<T> ClientSession<T> {
         in_flight.into_iter().chain(queued).map(|request| (request.tag, request.op)).collect()
     }
 
+    /// What is kept with the requests that are still waited for, in the order of submission.
+    pub fn tags(&self) -> impl Iterator<Item = &T> {
+        let in_flight = match &self.phase {
+            Phase::InFlight(request) => Some(request),
+            Phase::Free | Phase::Owed(_) | Phase::Closed => None,
+        };
+        let queued = self.queue.iter().map(|queued| &queued.request);
+        in_flight.into_iter().chain(queued).map(|request| &request.tag)
+    }
+
     /// Earliest deadline of a request that is still waited for.
     pub fn next_deadline(&self) -> Option<u64> {
         self.earliest_ns

@@ -238,13 +238,18 @@ impl ClientEndpoint {
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
         if let Ok(inner) = self.inner.try_lock() {
             visit.call(&inner.opened)?;
+            for call in inner.endpoint.tags() {
+                visit.call(&call.future)?;
+                visit.call(&call.decoder)?;
+            }
         }
         Ok(())
     }
 
     fn __clear__(&self) {
-        let opened = self.lock().opened.take();
-        drop(opened);
+        let (opened, mut events) = (self.lock().opened.take(), Vec::new());
+        self.lock().endpoint.eof(&mut events);
+        drop((opened, events));
     }
 }
 

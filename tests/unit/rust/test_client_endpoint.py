@@ -454,3 +454,15 @@ async def test_a_clock_at_its_end_can_still_close():
     wire.endpoint.close(1000, 1e30)
 
     assert wire.endpoint.state == "closing"
+
+
+async def test_an_endpoint_that_its_own_call_holds_is_collected():
+    wire = Wire()
+    wire.connect()
+    endpoint = wire.endpoint
+    wire.call(payload={}).add_done_callback(lambda _, held=endpoint: held)
+    gone = weakref.ref(endpoint)
+    del wire, endpoint
+    gc.collect()
+
+    assert gone() is None

@@ -250,6 +250,11 @@ impl<T> ClientEndpoint<T> {
         self.session.owed()
     }
 
+    /// What is kept with the requests that are still waited for, in the order of submission.
+    pub fn tags(&self) -> impl Iterator<Item = &T> {
+        self.session.tags()
+    }
+
     /// Nothing is in flight, owed or waiting.
     pub fn is_idle(&self) -> bool {
         self.session.is_idle()
