@@ -242,6 +242,7 @@ def test_openapi_tells_upstreams_facts():
         ("/metadata", "get"): "endpoint_metadata_get",
         ("/health", "get"): "endpoint_health_get",
         ("/schema", "get"): "get_schemas_schema_get",
+        ("/mcp", "post"): "mcp_endpoint_mcp_post",
     } == operations
     assert ["200", "422"] == list(openapi["paths"]["/reset"]["post"]["responses"])
     assert {"200", "422", "500"} == set(openapi["paths"]["/step"]["post"]["responses"])
@@ -258,12 +259,14 @@ def test_routes_are_registered_in_upstreams_order():
     ours = [p for p in paths if p and not p.startswith(("/docs", "/redoc", "/openapi"))]
 
     assert [
+        "/mcp",  # the WebSocket
         "/reset",
         "/step",
         "/state",
         "/metadata",
         "/health",
         "/schema",
+        "/mcp",
         "/ws",
     ] == ours
 
