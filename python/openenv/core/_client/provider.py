@@ -4,7 +4,7 @@ Providers block (they pull images and poll health), so they run on a thread. A
 container provider has ``start_container``, ``wait_for_ready(url)`` and
 ``stop_container``; a runtime provider has ``start``, ``wait_for_ready()``, ``stop``.
 Either may have ``interrupt``, which lets a start on its thread end soon; it is called
-when connecting is cancelled.
+whenever connecting is cancelled.
 
 ::
 
@@ -158,12 +158,15 @@ async def _in_thread(
     executor = ThreadPoolExecutor(max_workers=1, thread_name_prefix="openenv-provider")
     task = asyncio.get_running_loop().run_in_executor(executor, function)
     executor.shutdown(wait=False)
-    try:
-        return await asyncio.shield(task)
-    except asyncio.CancelledError:
-        if interrupt is not None:
-            interrupt()
-        if not task.cancelled():
+    cancelled_with: tuple[Any, ...] | None = None
+    while not task.done():
+        try:
             await asyncio.wait((task,))
-            task.exception()  # the caller hears of the cancellation instead
-        raise
+        except asyncio.CancelledError as exc:
+            cancelled_with = exc.args
+            if interrupt is not None:
+                interrupt()
+    if cancelled_with is None:
+        return task.result()
+    task.exception()  # the caller hears of the cancellation instead
+    raise asyncio.CancelledError(*cancelled_with)
