@@ -23,6 +23,7 @@ PID_LABEL: Final = "openenv.owner.pid"
 STARTED_LABEL: Final = "openenv.owner.started"
 
 _PROC: Final = Path("/proc")
+_ENDED: Final = "ended"  # no process's start
 _STATE, _START_TICKS = 0, 19  # of /proc/<pid>/stat behind the name (proc(5))
 
 
@@ -44,7 +45,10 @@ def is_orphaned(labels: Mapping[str, str]) -> bool:
     pid = labels.get(PID_LABEL, "")
     if labels.get(HOST_LABEL) != _host() or not pid.isdecimal():
         return False
-    return _started(int(pid)) != labels.get(STARTED_LABEL)
+    started, known = _started(int(pid)), labels.get(STARTED_LABEL)
+    if started is None:  # gone, or another user's where /proc hides those (proc(5))
+        return _is_gone(int(pid))
+    return bool(known) and started != known
 
 
 def _host() -> str:
@@ -57,15 +61,30 @@ def _host() -> str:
     return " ".join(filter(None, (platform.node(), machine, namespace)))
 
 
+def _is_gone(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return True
+    except (OSError, OverflowError):  # another user's; a number that is no process id
+        return False
+    return False
+
+
 def _started(pid: int) -> str | None:
-    """Return when a process started, in any unit that tells two of them apart."""
+    """Return when a process started, in any unit that tells two of them apart.
+
+    None where that cannot be read.
+    """
     if sys.platform != "linux":
         return _started_by_ps(pid)
     # The name may hold blanks and brackets; it ends at the last one.
     fields = _read(_PROC / str(pid) / "stat").rpartition(")")[2].split()
-    if not fields or fields[_STATE] in {"Z", "X"}:
-        return None
     boot = _read(_PROC / "sys/kernel/random/boot_id")
+    if not fields or not boot:
+        return None
+    if fields[_STATE] in {"Z", "X"}:  # has ended, though its id is still taken
+        return _ENDED
     return f"{boot} {fields[_START_TICKS]}"
 
 
