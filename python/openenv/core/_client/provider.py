@@ -22,6 +22,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from openenv.core._client.dial import with_ws_path
+from openenv.core.containers.runtime._one_start import AlreadyRunning
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -85,7 +86,7 @@ class ClientProvider:
             self._state = "running"
             try:
                 interrupt = getattr(self.provider, "interrupt", None)
-                url = await _in_thread(self._launch, interrupt)
+                url = await _in_thread(self._started, interrupt)
             except BaseException:
                 await self.stop()
                 raise
@@ -106,6 +107,15 @@ class ClientProvider:
         """Stop it after a failed connection, if it was started for that."""
         if self._owns_url:
             await self.stop()
+
+    def _started(self) -> str:
+        try:
+            return self._launch()
+        except AlreadyRunning:
+            # What runs is another client's to stop. Said here, because a client that
+            # is cancelled meanwhile does not see this error.
+            self._state = "stopped"
+            raise
 
 
 def _start(provider: Any) -> str:

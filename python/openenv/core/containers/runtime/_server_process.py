@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 from typing_extensions import override
 
 from openenv.core.containers.runtime._child import STOP_TIMEOUT_S, Child
+from openenv.core.containers.runtime._one_start import AlreadyRunning
 from openenv.core.containers.runtime._readiness import wait_until_ready
 from openenv.core.containers.runtime.providers import RuntimeProvider
 from openenv.errors import ProviderError
@@ -66,7 +67,7 @@ class ServerProcess(RuntimeProvider):
         """
         if self._process is not None:
             message = f"{type(self).__name__} is already running"  # upstream's words
-            raise ProviderError(message, type(self).__name__)
+            raise AlreadyRunning(message, type(self).__name__)
         self._deadline = time.monotonic() + self.context_timeout_s
         atexit.register(self._stop_at_exit)
         try:

@@ -31,6 +31,7 @@ from openenv.core.containers.runtime._docker_engine import (
     service_arguments,
     told,
 )
+from openenv.core.containers.runtime._one_start import AlreadyRunning
 from openenv.core.containers.runtime._owner import own_labels
 from openenv.core.containers.runtime._readiness import (
     POLL_INTERVAL_S,
@@ -118,7 +119,7 @@ class DockerSwarmProvider(ContainerProvider):
         arguments = self._arguments(image, port, env_vars, kwargs)
         if self._service_name is not None:
             message = f"service {self._service_name} runs already; stop it first"
-            raise ProviderError(message, _NAME)
+            raise AlreadyRunning(message, _NAME)
         remove_strays_of(self._client)
         self._service_name = container_name(image, infix="-swarm")
         atexit.register(self._discard_at_exit)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from typing_extensions import override
 
 from openenv.core.containers.runtime._kubernetes_options import NAME, options_of
+from openenv.core.containers.runtime._one_start import AlreadyRunning
 from openenv.core.containers.runtime._readiness import wait_until_ready
 from openenv.core.containers.runtime.providers import ContainerProvider
 from openenv.errors import ProviderError
@@ -105,7 +106,7 @@ class KubernetesProvider(ContainerProvider):
         """
         if self._run is not None:
             message = f"Job {self._run.workload.name} runs already; stop it first"
-            raise ProviderError(message, NAME)
+            raise AlreadyRunning(message, NAME)
         self._run = self._cluster.run(self._workload(image, port, env_vars, kwargs))
         atexit.register(self._discard_at_exit)
         try:

@@ -38,6 +38,7 @@ from openenv.core.containers.runtime._docker_engine import (
     pull,
     told,
 )
+from openenv.core.containers.runtime._one_start import AlreadyRunning
 from openenv.core.containers.runtime._readiness import wait_until_ready
 from openenv.core.containers.runtime.providers import (
     READY_TIMEOUT_S,
@@ -139,7 +140,7 @@ class LocalDockerProvider(ContainerProvider):
         options = options_of(_NAME, {**self._options, **kwargs})
         if self._container_name is not None:
             message = f"container {self._container_name} runs already; stop it first"
-            raise ProviderError(message, _NAME)
+            raise AlreadyRunning(message, _NAME)
         remove_strays_of(self._client)
         with told(_NAME, f"cannot start a container of {image}"):
             found = self._image(image)
