@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import contextlib
 import socket
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from tests.images.build import derived_image, small_image
 from tests.integration.providers import servers
 from tests.support.processes import wait_until
 
-from openenv.core.containers.runtime import DockerSwarmProvider, LocalDockerProvider
+from openenv.core.containers.runtime import (
+    DockerSwarmProvider,
+    LocalDockerProvider,
+    local_docker_provider,
+)
 from openenv.core.generic_client import GenericEnvClient
 from openenv.errors import ProviderError
 
@@ -163,6 +168,24 @@ def test_a_second_start_is_refused(image):
             provider.start_container(image)
         name = provider._container_name
         assert name
+
+
+def test_a_start_during_another_is_refused(image, monkeypatch):
+    refusals = []
+
+    def start_again(_client):
+        monkeypatch.undo()
+        with ThreadPoolExecutor(1) as thread:
+            again = thread.submit(provider.start_container, image)
+            refusals.append(again.exception(10))
+
+    monkeypatch.setattr(local_docker_provider, "remove_strays_of", start_again)
+    provider = LocalDockerProvider(command=servers.HANGS, stop_timeout_s=0)
+    provider.start_container(image)
+    with provider:
+        (refusal,) = refusals
+        assert isinstance(refusal, ProviderError)
+        assert "another thread starts it" in str(refusal)
 
 
 def test_stopping_twice_and_after_somebody_else(engine, image):

@@ -6,7 +6,9 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -154,6 +156,39 @@ def test_a_server_killed_in_mid_episode():
         os.killpg(provider._process.pid, signal.SIGKILL)
         with pytest.raises((ConnectionError, RuntimeError)):
             env.step({"direction": "up"})
+
+
+def test_of_starts_in_many_threads_one_starts(monkeypatch):
+    provider = ProcessProvider(GRID_WORLD)
+    launch = provider._launch
+    meeting = threading.Barrier(3)
+    children = []
+
+    def all_at_once(*args):
+        child = launch(*args)
+        children.append(child)
+        meeting.wait(10)  # until the others were refused, or are here as well
+        return child
+
+    def start(_):
+        try:
+            return provider.start()
+        except ProviderError as exc:
+            meeting.wait(10)
+            return str(exc)
+
+    monkeypatch.setattr(provider, "_launch", all_at_once)
+    with ThreadPoolExecutor(3) as threads:
+        told = sorted(threads.map(start, range(3)))
+    provider.stop()
+    try:
+        assert 1 == len(children)
+        assert told[0].startswith("ProcessProvider is already running")
+        assert told[0] == told[1]
+        assert told[2].startswith("http://127.0.0.1:")
+    finally:
+        for child in children:
+            child.stop(0.0)
 
 
 def test_what_must_not_be_done_twice_or_too_early():

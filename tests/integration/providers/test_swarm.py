@@ -6,11 +6,14 @@ made and removed all the same, and sessions are played in mode ``host``.
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
 from tests.integration.providers import servers
 
 from openenv.core.containers.runtime import (
     DockerSwarmProvider,
+    docker_swarm_provider,
     find_strays,
     remove_strays,
 )
@@ -96,6 +99,22 @@ def test_a_second_start_is_refused(image, provider):
     provider.start_container(image, command=servers.LISTENS_ELSEWHERE)
     with pytest.raises(ProviderError, match="runs already; stop it first"):
         provider.start_container(image)
+
+
+def test_a_start_during_another_is_refused(image, provider, monkeypatch):
+    refusals = []
+
+    def start_again(_client):
+        monkeypatch.undo()
+        with ThreadPoolExecutor(1) as thread:
+            again = thread.submit(provider.start_container, image)
+            refusals.append(again.exception(10))
+
+    monkeypatch.setattr(docker_swarm_provider, "remove_strays_of", start_again)
+    provider.start_container(image, command=servers.LISTENS_ELSEWHERE)
+    (refusal,) = refusals
+    assert isinstance(refusal, ProviderError)
+    assert "another thread starts it" in str(refusal)
 
 
 def test_an_overlay_network_is_made(swarm):

@@ -15,7 +15,10 @@ from urllib.parse import urlsplit
 from typing_extensions import override
 
 from openenv.core.containers.runtime._child import STOP_TIMEOUT_S, Child
-from openenv.core.containers.runtime._one_start import AlreadyRunning
+from openenv.core.containers.runtime._one_start import (
+    AlreadyRunning,
+    one_at_a_time,
+)
 from openenv.core.containers.runtime._readiness import wait_until_ready
 from openenv.core.containers.runtime.providers import RuntimeProvider
 from openenv.errors import ProviderError
@@ -40,6 +43,7 @@ class ServerProcess(RuntimeProvider):
         self._process: Child | None = None
         self._base_url: str | None = None
         self._deadline = 0.0
+        self._start_lock = threading.Lock()
         self._interrupted = threading.Event()
         self._owner_pid = os.getpid()
 
@@ -48,6 +52,7 @@ class ServerProcess(RuntimeProvider):
         """Start the child on a port, 0 for a free one."""
 
     @override
+    @one_at_a_time
     def start(
         self,
         port: int | None = None,

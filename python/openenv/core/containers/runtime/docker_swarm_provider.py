@@ -31,7 +31,10 @@ from openenv.core.containers.runtime._docker_engine import (
     service_arguments,
     told,
 )
-from openenv.core.containers.runtime._one_start import AlreadyRunning
+from openenv.core.containers.runtime._one_start import (
+    AlreadyRunning,
+    one_at_a_time,
+)
 from openenv.core.containers.runtime._owner import own_labels
 from openenv.core.containers.runtime._readiness import (
     POLL_INTERVAL_S,
@@ -86,6 +89,7 @@ class DockerSwarmProvider(ContainerProvider):
         self._overlay_network = overlay_network
         self._auto_init_swarm = auto_init_swarm
         self._publish_mode = publish_mode
+        self._start_lock = threading.Lock()
         self._interrupted = threading.Event()
         self._owner_pid = os.getpid()
         self._client = connect(_NAME)
@@ -93,6 +97,7 @@ class DockerSwarmProvider(ContainerProvider):
         self._ensure_network()
 
     @override
+    @one_at_a_time
     def start_container(
         self,
         image: str,
@@ -116,10 +121,10 @@ class DockerSwarmProvider(ContainerProvider):
             ProviderError: It could not be created; nothing of it is left.
             ValueError: An unknown option.
         """
-        arguments = self._arguments(image, port, env_vars, kwargs)
         if self._service_name is not None:
             message = f"service {self._service_name} runs already; stop it first"
             raise AlreadyRunning(message, _NAME)
+        arguments = self._arguments(image, port, env_vars, kwargs)
         remove_strays_of(self._client)
         self._service_name = container_name(image, infix="-swarm")
         atexit.register(self._discard_at_exit)

@@ -14,7 +14,10 @@ from typing import TYPE_CHECKING, Any, Final
 from typing_extensions import override
 
 from openenv.core.containers.runtime._kubernetes_options import NAME, options_of
-from openenv.core.containers.runtime._one_start import AlreadyRunning
+from openenv.core.containers.runtime._one_start import (
+    AlreadyRunning,
+    one_at_a_time,
+)
 from openenv.core.containers.runtime._readiness import wait_until_ready
 from openenv.core.containers.runtime.providers import ContainerProvider
 from openenv.errors import ProviderError
@@ -81,10 +84,12 @@ class KubernetesProvider(ContainerProvider):
         self._options = options
         self._cluster = _cluster(kubeconfig, context)
         self._run: Run | None = None
+        self._start_lock = threading.Lock()
         self._interrupted = threading.Event()
         self._owner_pid = os.getpid()
 
     @override
+    @one_at_a_time
     def start_container(
         self,
         image: str | None = None,

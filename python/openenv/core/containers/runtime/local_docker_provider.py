@@ -38,7 +38,10 @@ from openenv.core.containers.runtime._docker_engine import (
     pull,
     told,
 )
-from openenv.core.containers.runtime._one_start import AlreadyRunning
+from openenv.core.containers.runtime._one_start import (
+    AlreadyRunning,
+    one_at_a_time,
+)
 from openenv.core.containers.runtime._readiness import wait_until_ready
 from openenv.core.containers.runtime.providers import (
     READY_TIMEOUT_S,
@@ -107,11 +110,13 @@ class LocalDockerProvider(ContainerProvider):
         self._options = options
         self._container_id: str | None = None
         self._container_name: str | None = None
+        self._start_lock = threading.Lock()
         self._interrupted = threading.Event()
         self._owner_pid = os.getpid()
         self._client = connect(_NAME)
 
     @override
+    @one_at_a_time
     def start_container(
         self,
         image: str | None = None,
@@ -133,14 +138,14 @@ class LocalDockerProvider(ContainerProvider):
             ProviderError: It could not be started; nothing of it is left.
             ValueError: No image, or an unknown option.
         """
+        if self._container_name is not None:
+            message = f"container {self._container_name} runs already; stop it first"
+            raise AlreadyRunning(message, _NAME)
         image = image or self.image
         if not image:
             message = f"no image: give one to {_NAME} or to start_container"
             raise ValueError(message)
         options = options_of(_NAME, {**self._options, **kwargs})
-        if self._container_name is not None:
-            message = f"container {self._container_name} runs already; stop it first"
-            raise AlreadyRunning(message, _NAME)
         remove_strays_of(self._client)
         with told(_NAME, f"cannot start a container of {image}"):
             found = self._image(image)
