@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import re
+import socket
 import sys
 import threading
 
 import pytest
 from tests.support.processes import wait_until
 
-from openenv.core.containers.runtime import ProcessProvider
+from openenv.core.containers import runtime
+from openenv.core.containers.runtime import ProcessProvider, _docker_engine
 from openenv.core.containers.runtime._child import Child
 from openenv.core.containers.runtime._one_start import AlreadyRunning
 from openenv.core.generic_client import GenericEnvClient
@@ -67,6 +69,53 @@ async def test_a_start_cancelled_twice_ends_before_it_is_stopped():
 
     interrupted = ["start", "interrupt", "interrupt", "started"]
     assert [*interrupted, "wait", "stop"] == provider.log
+
+
+class Slow(Stubborn):
+    """Take until it is told to be made, as with an engine that does not answer."""
+
+    being_made: threading.Event
+    may_be_made: threading.Event
+
+    def __init__(self):
+        super().__init__()
+        self.being_made.set()
+        assert self.may_be_made.wait(10)
+
+    def start_container(self, image):
+        raise AssertionError("never called", image)
+
+
+async def test_the_loop_runs_on_while_a_provider_is_made(monkeypatch):
+    Slow.being_made, Slow.may_be_made = threading.Event(), threading.Event()
+    monkeypatch.setattr(runtime, "LocalDockerProvider", Slow)
+    handle = GenericEnvClient.from_docker_image("echo")
+    connecting = asyncio.ensure_future(_awaited(handle))
+    await asyncio.to_thread(Slow.being_made.wait, 10)
+    assert not connecting.done()
+    connecting.cancel()
+    await asyncio.sleep(0)
+    Slow.may_be_made.set()
+    with pytest.raises(asyncio.CancelledError):
+        await connecting
+
+    log = handle._client._provider.log
+    assert "start" not in log
+    assert "stop" == log[-1]
+
+
+def test_an_engine_that_never_answers(monkeypatch, tmp_path):
+    monkeypatch.setattr(_docker_engine, "_PING_TIMEOUT_S", 0.2)
+    monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path}/engine")
+    with socket.socket(socket.AF_UNIX) as engine:
+        engine.bind(f"{tmp_path}/engine")
+        engine.listen()
+        with pytest.raises(ProviderError, match=r"did not answer.*[Tt]imed out"):
+            _docker_engine.connect("a provider")
+
+
+async def _awaited(handle):
+    return await handle
 
 
 def test_a_provider_that_runs_for_another_client_is_left_to_it(monkeypatch):

@@ -112,20 +112,20 @@ def _container(
     options: dict[str, Any],
     wait_timeout_s: float,
 ) -> Launch:
-    def start() -> str:
-        url = str(container.start_container(image, **options))
-        container.wait_for_ready(url, timeout_s=wait_timeout_s)
-        return url
-
-    if provider is None:
+    def make() -> ContainerProvider:
         # Here, so that a client needs no Docker SDK.
         from openenv.core.containers.runtime import (  # noqa: PLC0415
             LocalDockerProvider,
         )
 
-        provider = LocalDockerProvider()
-    container = provider
-    return Launch(container, start)
+        return LocalDockerProvider()
+
+    def start(container: ContainerProvider) -> str:
+        url = str(container.start_container(image, **options))
+        container.wait_for_ready(url, timeout_s=wait_timeout_s)
+        return url
+
+    return Launch(provider, start, make)
 
 
 def _runtime(
@@ -137,19 +137,18 @@ def _runtime(
     arguments = {
         name: options.pop(name) for name in _START_ARGUMENTS if name in options
     }
-    if provider is None:
-        from openenv.core.containers.runtime import UVProvider  # noqa: PLC0415
-
-        options.setdefault("project_path", f"{_SPACES}/{repo_id}")
-        provider = UVProvider(**options)
-    elif options:
+    if provider is not None and options:
         # upstream: core/env_client.py words it so
         raise ValueError(
             "provider_kwargs cannot be used when supplying a provider instance"
         )
-    runtime = provider
 
-    def start() -> str:
+    def make() -> RuntimeProvider:
+        from openenv.core.containers.runtime import UVProvider  # noqa: PLC0415
+
+        return UVProvider(**{"project_path": f"{_SPACES}/{repo_id}", **options})
+
+    def start(runtime: RuntimeProvider) -> str:
         url = str(runtime.start(**arguments))
         if wait_timeout_s is None:
             runtime.wait_for_ready()
@@ -157,7 +156,7 @@ def _runtime(
             runtime.wait_for_ready(timeout_s=wait_timeout_s)
         return url
 
-    return Launch(runtime, start)
+    return Launch(provider, start, make)
 
 
 def _handle(

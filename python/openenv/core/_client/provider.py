@@ -18,11 +18,13 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import threading
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from openenv.core._client.dial import with_ws_path
 from openenv.core.containers.runtime._one_start import AlreadyRunning
+from openenv.errors import ProviderError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -33,16 +35,39 @@ _ResultT = TypeVar("_ResultT")
 
 
 class Launch:
-    """Be a provider together with how it is to be started.
+    """Make a provider, unless it is given, and start it, on the thread of `run`.
 
     Args:
-        provider: Any object with the methods the module names.
+        provider: Any object with the methods the module names; None if it is made.
         start: Starts it, waits until it is ready, and returns its URL.
+        make: Makes the provider, which may have to wait for an engine.
     """
 
-    def __init__(self, provider: Any, start: Callable[[], str]) -> None:
+    def __init__(
+        self,
+        provider: Any | None,
+        start: Callable[[Any], str],
+        make: Callable[[], Any] | None = None,
+    ) -> None:
         self.provider = provider
-        self.start = start
+        self._start = start
+        self._make = make
+        self.interrupted = threading.Event()
+
+    def run(self) -> str:
+        """Start the provider and return its URL."""
+        if self.provider is None and self._make is not None:
+            self.provider = self._make()
+            if self.interrupted.is_set():
+                raise ProviderError("the start was interrupted")
+        return self._start(self.provider)
+
+    def interrupt(self) -> None:
+        """Let `run` in another thread end soon, if the provider can."""
+        self.interrupted.set()
+        interrupt = getattr(self.provider, "interrupt", None)
+        if interrupt is not None:
+            interrupt()
 
 
 class ClientProvider:
@@ -54,19 +79,20 @@ class ClientProvider:
     """
 
     def __init__(self, provider: Any, settings: Settings) -> None:
-        launch = (
-            provider
-            if isinstance(provider, Launch)
-            else Launch(provider, lambda: _start(provider))
+        self._launch = (
+            provider if isinstance(provider, Launch) else Launch(provider, _start)
         )
-        self.provider = launch.provider
-        self._launch = launch.start
         self._settings = settings
         self._owns_url = settings.base_url is None
         # With a URL given, somebody has started the provider for this client.
         self._state: Literal["pending", "running", "stopped"] = (
             "stopped" if self._owns_url else "running"
         )
+
+    @property
+    def provider(self) -> Any | None:
+        """The provider, None before it has been made."""
+        return self._launch.provider
 
     async def start(self) -> None:
         """Start it where that is this client's job, and set the client's URL.
@@ -84,9 +110,10 @@ class ClientProvider:
             await self.stop()
         if self._owns_url and self._state == "stopped":
             self._state = "running"
+            # Not in `run`: its thread may begin after an interruption.
+            self._launch.interrupted.clear()
             try:
-                interrupt = getattr(self.provider, "interrupt", None)
-                url = await _in_thread(self._started, interrupt)
+                url = await _in_thread(self._started, self._launch.interrupt)
             except BaseException:
                 await self.stop()
                 raise
@@ -110,7 +137,7 @@ class ClientProvider:
 
     def _started(self) -> str:
         try:
-            return self._launch()
+            return self._launch.run()
         except AlreadyRunning:
             # What runs is another client's to stop. Said here, because a client that
             # is cancelled meanwhile does not see this error.

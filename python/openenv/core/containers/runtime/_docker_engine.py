@@ -13,6 +13,7 @@ from openenv.errors import ProviderError
 
 try:
     import docker
+    import docker.constants
     import docker.errors
     import docker.types
     import docker.utils
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
     from docker import DockerClient
 
+_PING_TIMEOUT_S: Final = 10
 _LOCAL: Final = "127.0.0.1"
 _CONFLICT: Final = 409
 _STATE_COLUMN: Final = 3  # of /proc/net/tcp (proc(5))
@@ -37,7 +39,8 @@ _PULL_INTERVAL_S: Final = 0.1
 def connect(provider: str) -> DockerClient:
     """Return a client of the engine that the ``docker`` command would talk to.
 
-    That is ``DOCKER_HOST`` where set, else the current context's.
+    That is ``DOCKER_HOST`` where set, else the current context's. It has 10 s to
+    answer, fewer than its later work may take.
 
     Args:
         provider: Who asks, for the error.
@@ -49,6 +52,7 @@ def connect(provider: str) -> DockerClient:
         client = _client()
         try:
             client.ping()
+            client.api.timeout = docker.constants.DEFAULT_TIMEOUT_SECONDS
         finally:
             client.close()  # its connections; the next call opens new ones
     except (docker.errors.DockerException, requests.RequestException) as exc:
@@ -64,8 +68,10 @@ def connect(provider: str) -> DockerClient:
 def _client() -> DockerClient:
     context = None if os.getenv("DOCKER_HOST") else ContextAPI.get_current_context()
     if context is None or context.name == "default":
-        return docker.from_env()
-    return docker.DockerClient(base_url=context.Host, tls=context.TLSConfig)
+        return docker.from_env(timeout=_PING_TIMEOUT_S)
+    return docker.DockerClient(
+        base_url=context.Host, tls=context.TLSConfig, timeout=_PING_TIMEOUT_S
+    )
 
 
 @contextmanager
