@@ -129,7 +129,7 @@ async def test_the_loop_runs_on_while_a_container_starts(image):
     async with GenericEnvClient.from_docker_image(image):
         ticking.cancel()
 
-    assert longest < 1.0  # seconds; the start itself takes longer on any engine
+    assert longest < 0.25
 
 
 async def test_a_cancelled_start_ends_soon_and_leaves_nothing(engine, image):
@@ -179,7 +179,7 @@ def test_a_container_that_exits_ends_the_wait_with_its_last_lines(engine, image)
     [
         (servers.HANGS, "/health did not answer"),
         (servers.NEVER_ANSWERS, "/health did not answer: timed out"),
-        (servers.HEALTH_WITHOUT_WEBSOCKET, "/ws did not open"),
+        (servers.HEALTH_WITHOUT_WEBSOCKET, "/ws did not open.*404"),
         (servers.LISTENS_ELSEWHERE, "it listens on 9001"),
     ],
     ids=["hangs", "accepts only", "no /ws", "elsewhere"],

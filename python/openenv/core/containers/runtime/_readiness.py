@@ -24,6 +24,7 @@ _LONGEST_INTERVAL_S: Final = 0.4
 _GROWTH: Final = 1.2
 _HEALTH_TIMEOUT_S: Final = 2.0  # a server that is loading may accept and not answer
 _CONNECT_TIMEOUT_S: Final = 10.0
+_TELLING_S: Final = 1.0  # what a busy server may need for an answer
 _OK: Final = 200
 
 
@@ -48,12 +49,16 @@ def wait_until_ready(
     deadline = time.monotonic() + timeout_s
     interval_s = POLL_INTERVAL_S
     for ask in (_ask_health, _ask_websocket):
+        complaint = None
         while True:
             check()
             left_s = deadline - time.monotonic()
-            complaint = ask(base_url, max(left_s, POLL_INTERVAL_S))
-            if complaint is None:
+            told = ask(base_url, max(left_s, POLL_INTERVAL_S))
+            if told is None:
                 break
+            # What was cut short by the deadline says less than what came before it.
+            if complaint is None or left_s >= _TELLING_S:
+                complaint = told
             if left_s <= 0:
                 check()
                 raise TimeoutError(complaint)
