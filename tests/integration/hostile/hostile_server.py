@@ -6,9 +6,8 @@ import asyncio
 import contextlib
 import json
 import socket
-import threading
 from collections import deque
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -20,6 +19,7 @@ from tests.integration.hostile.frames import (
     message,
     read_frame,
 )
+from tests.support.in_thread import in_thread
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -161,29 +161,9 @@ async def hostile(*behaviours):
         yield server
 
 
-@contextmanager
 def hostile_in_thread():
     """Serve in a thread, for callers that block."""
-    ready: list = []
-    started = threading.Event()
-
-    async def serve() -> None:
-        stop = asyncio.Event()
-        async with hostile() as server:
-            ready.extend((server, asyncio.get_running_loop(), stop))
-            started.set()
-            await stop.wait()
-
-    thread = threading.Thread(target=asyncio.run, args=(serve(),), name="hostile")
-    thread.start()
-    assert started.wait(5)
-    server, loop, stop = ready
-    try:
-        yield server
-    finally:
-        loop.call_soon_threadsafe(stop.set)
-        thread.join(10)
-        assert not thread.is_alive()
+    return in_thread(hostile(), "hostile")
 
 
 async def works(client):
