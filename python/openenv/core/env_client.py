@@ -384,7 +384,7 @@ class EnvClient(SettingsFace, Factories, Generic[ActT, ObsT, StateT]):
         return codec_of(*arguments[1:])
 
 
-# Documented, and four times as fast as catching what `get_running_loop` raises.
+# Documented; says that there is none without raising.
 _running_loop = asyncio._get_running_loop
 
 

@@ -8,11 +8,10 @@ use the loop's own transports, as does everything under ``OPENENV_LOOP_TRANSPORT
 from __future__ import annotations
 
 import socket
-import threading
-import weakref
 from typing import TYPE_CHECKING, Final
 
 from openenv import _rust
+from openenv.core._client.per_loop import PerLoop
 from openenv.core._client.settings import wants_loop_transports
 from openenv.core._client.timers import timers_of
 
@@ -20,24 +19,12 @@ if TYPE_CHECKING:
     import asyncio
     from collections.abc import Sequence
 
-# None for a loop that has wound up, whatever it is used for after that.
-_hubs: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, _rust.Hub | None] = (
-    weakref.WeakKeyDictionary()
-)
-_hubs_lock: Final = threading.Lock()
-
 
 def hub_of(loop: asyncio.AbstractEventLoop) -> _rust.Hub | None:
     """Return the running loop's hub, made at the first call; None where none can be."""
     if not hasattr(_rust, "Hub") or wants_loop_transports():
         return None
-    with _hubs_lock:
-        # Values hold their keys alive, so ended loops are dropped here.
-        for other in [known for known in _hubs if known.is_closed()]:
-            del _hubs[other]
-        if loop not in _hubs:
-            _hubs[loop] = _new_hub(loop)
-        return _hubs[loop]
+    return _hubs.of(loop)
 
 
 async def connected(
@@ -72,12 +59,15 @@ def _new_hub(loop: asyncio.AbstractEventLoop) -> _rust.Hub | None:
         return None
 
     def close() -> None:
-        _hubs[loop] = None
+        _hubs.put(loop, None)  # it has wound up, whatever it is used for after that
         loop.remove_reader(door)
         hub.close()
 
     timers_of(loop).at_end(close)
     return hub
+
+
+_hubs: Final = PerLoop(_new_hub)
 
 
 async def _addresses(

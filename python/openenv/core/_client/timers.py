@@ -13,9 +13,10 @@ import contextlib
 import heapq
 import itertools
 import math
-import threading
 import weakref
 from typing import TYPE_CHECKING, Final, Protocol
+
+from openenv.core._client.per_loop import PerLoop
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable
@@ -162,20 +163,9 @@ def _tell(loop: asyncio.AbstractEventLoop, exc: Exception) -> None:
     )
 
 
-_timers: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, LoopTimers] = (
-    weakref.WeakKeyDictionary()
-)
-_timers_lock: Final = threading.Lock()
+_timers: Final = PerLoop(LoopTimers)
 
 
 def timers_of(loop: asyncio.AbstractEventLoop) -> LoopTimers:
     """Return the running loop's timers, made at the first call."""
-    found = _timers.get(loop)
-    if found is not None:
-        return found
-    with _timers_lock:
-        # Values hold their keys alive, so ended loops are dropped here.
-        for other in [known for known in _timers if known.is_closed()]:
-            del _timers[other]
-        made = _timers[loop] = LoopTimers(loop)
-        return made
+    return _timers.of(loop)
