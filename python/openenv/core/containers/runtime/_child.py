@@ -18,6 +18,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from openenv.core.containers.runtime import _guard
+from openenv.core.containers.runtime._output import SHOWN_LINES, shown
 from openenv.core.containers.runtime._readiness import POLL_INTERVAL_S
 from openenv.errors import ProviderError
 
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 STOP_TIMEOUT_S: Final = 10.0
-_SHOWN_LINES: Final = 50
 _MAX_LINE_BYTES: Final = 64 * 1024
 _LAST_WORDS_S: Final = 1.0  # a grandchild may hold the output open for ever
 
@@ -54,7 +54,7 @@ class Child:
         told: re.Pattern[str] | None = None,
     ) -> None:
         self.name = name
-        self._lines: deque[str] = deque(maxlen=_SHOWN_LINES)
+        self._lines: deque[str] = deque(maxlen=SHOWN_LINES)
         self._told = told
         self._address: str | None = None
         try:
@@ -136,8 +136,7 @@ class Child:
 
     def last_lines(self) -> str:
         """Return the end of an error's sentence that shows the last output."""
-        text = "\n".join(self._lines)
-        return f"; its last output:\n{text}" if text else "; it printed nothing"
+        return shown("\n".join(self._lines))
 
     def _read(self) -> None:
         stream = self._process.stdout

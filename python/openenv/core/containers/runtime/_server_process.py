@@ -4,8 +4,6 @@
 
 from __future__ import annotations
 
-import atexit
-import os
 import threading
 import time
 from abc import abstractmethod
@@ -15,6 +13,7 @@ from urllib.parse import urlsplit
 from typing_extensions import override
 
 from openenv.core.containers.runtime._child import STOP_TIMEOUT_S, Child
+from openenv.core.containers.runtime._exit_hook import ExitHook
 from openenv.core.containers.runtime._one_start import (
     AlreadyRunning,
     one_at_a_time,
@@ -45,7 +44,7 @@ class ServerProcess(RuntimeProvider):
         self._deadline = 0.0
         self._start_lock = threading.Lock()
         self._interrupted = threading.Event()
-        self._owner_pid = os.getpid()
+        self._exit_hook = ExitHook()
 
     @abstractmethod
     def _launch(self, port: int, env_vars: Mapping[str, str], **kwargs: Any) -> Child:
@@ -74,7 +73,7 @@ class ServerProcess(RuntimeProvider):
             message = f"{type(self).__name__} is already running"  # upstream's words
             raise AlreadyRunning(message, type(self).__name__)
         self._deadline = time.monotonic() + self.context_timeout_s
-        atexit.register(self._stop_at_exit)
+        self._exit_hook.set(self.stop)
         try:
             variables = {**(self.env_vars or {}), **(env_vars or {})}
             self._process = self._launch(port or 0, variables, **kwargs)
@@ -122,7 +121,7 @@ class ServerProcess(RuntimeProvider):
             process.stop(STOP_TIMEOUT_S)
         self._process = self._base_url = None
         self._interrupted.clear()
-        atexit.unregister(self._stop_at_exit)
+        self._exit_hook.clear()
 
     def interrupt(self) -> None:
         """Let a start or a wait in another thread end soon, with an error."""
@@ -152,8 +151,3 @@ class ServerProcess(RuntimeProvider):
         if self._process is None:
             raise ProviderError("the server was stopped", type(self).__name__)
         self._process.refuse_ended()
-
-    def _stop_at_exit(self) -> None:
-        # A forked child inherits the hook, not the process.
-        if os.getpid() == self._owner_pid:
-            self.stop()

@@ -7,8 +7,6 @@ The swarm's own balancer hands each connection, and so each session, to one repl
 
 from __future__ import annotations
 
-import atexit
-import os
 import shlex
 import threading
 import time
@@ -31,10 +29,12 @@ from openenv.core.containers.runtime._docker_engine import (
     service_arguments,
     told,
 )
+from openenv.core.containers.runtime._exit_hook import ExitHook
 from openenv.core.containers.runtime._one_start import (
     AlreadyRunning,
     one_at_a_time,
 )
+from openenv.core.containers.runtime._output import SHOWN_LINES, shown
 from openenv.core.containers.runtime._owner import own_labels
 from openenv.core.containers.runtime._readiness import (
     POLL_INTERVAL_S,
@@ -56,7 +56,6 @@ _NAME: Final = "DockerSwarmProvider"
 _REPLICAS: Final = 2  # upstream's default
 _PORT_TIMEOUT_S: Final = 30.0  # the containers have to start for it
 _REMOVE_TIMEOUT_S: Final = 15.0  # the engine gives containers 10 s after SIGTERM
-_SHOWN_LINES: Final = 50
 _SERVICE_LABEL: Final = "com.docker.swarm.service.name"
 _FAILED: Final = frozenset({"complete", "failed", "rejected"})
 _LOOPBACK: Final = "127.0.0.1"
@@ -91,7 +90,7 @@ class DockerSwarmProvider(ContainerProvider):
         self._publish_mode = publish_mode
         self._start_lock = threading.Lock()
         self._interrupted = threading.Event()
-        self._owner_pid = os.getpid()
+        self._exit_hook = ExitHook()
         self._client = connect(_NAME)
         self._ensure_swarm()
         self._ensure_network()
@@ -127,7 +126,7 @@ class DockerSwarmProvider(ContainerProvider):
         arguments = self._arguments(image, port, env_vars, kwargs)
         remove_strays_of(self._client)
         self._service_name = container_name(image, infix="-swarm")
-        atexit.register(self._discard_at_exit)
+        self._exit_hook.set(self._discard)
         try:
             with told(_NAME, f"cannot create a service of {image}"):
                 service = self._client.services.create(  # type: ignore[no-untyped-call]
@@ -303,9 +302,8 @@ class DockerSwarmProvider(ContainerProvider):
     def _last_lines(self) -> str:
         with told(_NAME, "cannot read the log"):
             service = self._client.services.get(self._service_name)  # type: ignore[no-untyped-call]
-            chunks = service.logs(stdout=True, stderr=True, tail=_SHOWN_LINES)
-        text = b"".join(chunks).decode(errors="replace").rstrip()
-        return f"; its last output:\n{text}" if text else "; it printed nothing"
+            chunks = service.logs(stdout=True, stderr=True, tail=SHOWN_LINES)
+        return shown(b"".join(chunks).decode(errors="replace").rstrip())
 
     # --- ending -------------------------------------------------------------------
 
@@ -317,7 +315,7 @@ class DockerSwarmProvider(ContainerProvider):
             self._remove_containers(name, timeout_s)
         self._service_name = self._service_id = self._published_port = None
         self._interrupted.clear()
-        atexit.unregister(self._discard_at_exit)
+        self._exit_hook.clear()
         self._client.close()  # its connections; the next call opens new ones
 
     def _remove_containers(self, name: str, timeout_s: float) -> None:
@@ -337,8 +335,3 @@ class DockerSwarmProvider(ContainerProvider):
         # Another error is on its way to the caller; what is left here is a stray.
         with suppress(ProviderError), told(_NAME, "cannot remove the service"):
             self._remove(0.0)
-
-    def _discard_at_exit(self) -> None:
-        # A forked child inherits the hook, not the service.
-        if os.getpid() == self._owner_pid:
-            self._discard()

@@ -4,8 +4,6 @@
 
 from __future__ import annotations
 
-import atexit
-import os
 import threading
 import time
 from contextlib import suppress
@@ -13,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from typing_extensions import override
 
+from openenv.core.containers.runtime._exit_hook import ExitHook
 from openenv.core.containers.runtime._kubernetes_options import NAME, options_of
 from openenv.core.containers.runtime._one_start import (
     AlreadyRunning,
@@ -86,7 +85,7 @@ class KubernetesProvider(ContainerProvider):
         self._run: Run | None = None
         self._start_lock = threading.Lock()
         self._interrupted = threading.Event()
-        self._owner_pid = os.getpid()
+        self._exit_hook = ExitHook()
 
     @override
     @one_at_a_time
@@ -113,7 +112,7 @@ class KubernetesProvider(ContainerProvider):
             message = f"Job {self._run.workload.name} runs already; stop it first"
             raise AlreadyRunning(message, NAME)
         self._run = self._cluster.run(self._workload(image, port, env_vars, kwargs))
-        atexit.register(self._discard_at_exit)
+        self._exit_hook.set(self._discard)
         try:
             return self._run.create()
         except BaseException:
@@ -228,17 +227,12 @@ class KubernetesProvider(ContainerProvider):
             self._run.close()
         self._run = None
         self._interrupted.clear()
-        atexit.unregister(self._discard_at_exit)
+        self._exit_hook.clear()
 
     def _discard(self) -> None:
         # Another error is on its way to the caller; what is left here has its deadline.
         with suppress(ProviderError):
             self.stop_container()
-
-    def _discard_at_exit(self) -> None:
-        # A forked child inherits the hook, not the objects.
-        if os.getpid() == self._owner_pid:
-            self._discard()
 
 
 def _cluster(kubeconfig: str | Path | None, context: str | None) -> Cluster:

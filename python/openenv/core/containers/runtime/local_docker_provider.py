@@ -14,9 +14,7 @@ process by whoever removes strays.
 
 from __future__ import annotations
 
-import atexit
 import logging
-import os
 import threading
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, Literal
@@ -38,10 +36,12 @@ from openenv.core.containers.runtime._docker_engine import (
     pull,
     told,
 )
+from openenv.core.containers.runtime._exit_hook import ExitHook
 from openenv.core.containers.runtime._one_start import (
     AlreadyRunning,
     one_at_a_time,
 )
+from openenv.core.containers.runtime._output import SHOWN_LINES, shown
 from openenv.core.containers.runtime._readiness import wait_until_ready
 from openenv.core.containers.runtime.providers import (
     READY_TIMEOUT_S,
@@ -56,7 +56,6 @@ if TYPE_CHECKING:
 __all__ = ["LocalDockerProvider"]
 
 STOP_TIMEOUT_S: Final = 10.0  # what `docker stop` gives, and upstream with it
-SHOWN_LINES: Final = 50
 _NAME: Final = "LocalDockerProvider"
 _ENDED: Final = frozenset({"exited", "dead", "removing"})
 
@@ -112,7 +111,7 @@ class LocalDockerProvider(ContainerProvider):
         self._container_name: str | None = None
         self._start_lock = threading.Lock()
         self._interrupted = threading.Event()
-        self._owner_pid = os.getpid()
+        self._exit_hook = ExitHook()
         self._client = connect(_NAME)
 
     @override
@@ -153,7 +152,7 @@ class LocalDockerProvider(ContainerProvider):
                 self._client, found, _NAME
             )
             self._container_name = self._generate_container_name(image)
-            atexit.register(self._discard_at_exit)
+            self._exit_hook.set(self._discard)
             try:
                 container = self._create(found, port, inside, env_vars, options)
                 self._container_id = container.id
@@ -280,8 +279,7 @@ class LocalDockerProvider(ContainerProvider):
     def _last_lines(self) -> str:
         with told(_NAME, "cannot read the log"):
             output = self._client.api.logs(self._running(), tail=SHOWN_LINES)
-        text = output.decode(errors="replace").rstrip()
-        return f"; its last output:\n{text}" if text else "; it printed nothing"
+        return shown(output.decode(errors="replace").rstrip())
 
     def _where_it_listens(self) -> str:
         with told(_NAME, "cannot look into the container"):
@@ -299,15 +297,10 @@ class LocalDockerProvider(ContainerProvider):
                 )
         self._container_name = self._container_id = None
         self._interrupted.clear()
-        atexit.unregister(self._discard_at_exit)
+        self._exit_hook.clear()
         self._client.close()  # its connections; the next call opens new ones
 
     def _discard(self) -> None:
         # Another error is on its way to the caller; what is left here is a stray.
         with suppress(ProviderError), told(_NAME, "cannot remove the container"):
             self._remove()
-
-    def _discard_at_exit(self) -> None:
-        # A forked child inherits the hook, not the container.
-        if os.getpid() == self._owner_pid:
-            self._discard()
