@@ -23,6 +23,8 @@ mod outcome;
 mod payload;
 mod reply;
 mod request;
+#[cfg(target_os = "linux")]
+mod transport;
 
 #[pymodule]
 mod _rust {
@@ -34,7 +36,7 @@ mod _rust {
     use crate::entropy::forget_entropy;
     #[cfg(target_os = "linux")]
     #[pymodule_export]
-    use crate::hub::{Hub, Transport};
+    use crate::hub::Hub;
     #[pymodule_export]
     use crate::json::{json_decode, json_encode};
     #[pymodule_export]
@@ -43,4 +45,7 @@ mod _rust {
     use crate::reply::{error_reply, mcp_reply, observation_reply, state_reply};
     #[pymodule_export]
     use crate::request::{Irregular, Request, split_request};
+    #[cfg(target_os = "linux")]
+    #[pymodule_export]
+    use crate::transport::Transport;
 }
