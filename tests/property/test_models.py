@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import decimal
 import enum
+import functools
 import json
 import uuid
 from typing import Any, Literal
@@ -69,9 +70,11 @@ SCALARS: list[tuple[Any, st.SearchStrategy[Any]]] = [
 ]
 # Not those of which JSON's text is read as something else.
 KEYS = [pair for pair in SCALARS if pair[0] not in {bytes, Literal["a", 3]}]
+# As a key 0.5 is the text "0.5", which pydantic takes for no member of an enum.
+KEYS_READ_BACK = [pair for pair in KEYS if pair[0] is not Shade]
 
 
-def containers(inner):
+def containers(inner, keys):
     """Give the strategy of pairs that have ``inner`` pairs in them."""
 
     def of(pair, key):
@@ -85,7 +88,7 @@ def containers(inner):
         ]
         return st.sampled_from(pairs)
 
-    return st.tuples(inner, st.sampled_from(KEYS)).flatmap(lambda args: of(*args))
+    return st.tuples(inner, st.sampled_from(keys)).flatmap(lambda args: of(*args))
 
 
 sets = st.sampled_from(
@@ -99,7 +102,16 @@ sets = st.sampled_from(
         )
     ]
 )
-pairs = st.recursive(st.sampled_from(SCALARS) | sets, containers, max_leaves=3)
+
+
+def kinds(keys):
+    """Give the strategy of pairs with such keys in their dicts."""
+    extend = functools.partial(containers, keys=keys)
+    return st.recursive(st.sampled_from(SCALARS) | sets, extend, max_leaves=3)
+
+
+WRITTEN = kinds(KEYS)
+READ_BACK = kinds(KEYS_READ_BACK)
 ALIASES = st.sampled_from(
     [
         lambda _: {},
@@ -120,13 +132,13 @@ class ByAlias(ByName):
 
 
 @st.composite
-def models(draw, bases, inner_bases, depth=1):
+def models(draw, bases, inner_bases, pairs=WRITTEN, depth=1):
     """Draw an instance of a class that is drawn, too."""
     fields, values = {}, {}
     for number in range(draw(st.integers(1, 4))):
         name = f"f{number}"
         if depth and draw(st.integers(0, 4)) == 0:
-            values[name] = draw(models(inner_bases, inner_bases, depth - 1))
+            values[name] = draw(models(inner_bases, inner_bases, pairs, depth - 1))
             kind = type(values[name])
         else:
             kind, strategy = draw(pairs)
@@ -186,7 +198,7 @@ def test_an_action_of_any_fields_is_what_pydantic_writes(action):
 
 
 @A_CLASS_EACH
-@given(models([ByName], [ByName]))
+@given(models([ByName], [ByName], READ_BACK))
 def test_a_model_of_any_fields_comes_back_equal(value):
     shape = shape_of(type(value))
     text = json_encode(value)
