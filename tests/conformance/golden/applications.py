@@ -46,17 +46,6 @@ APPLICATIONS: dict[str, tuple[Any, type, dict[str, Any]]] = {
         envs.EchoAction,
         {"env_name": "broken_env"},
     ),
-    # Recorded with an MCP environment; only its session timeout matters here.
-    "reap": (
-        envs.ConcurrentEchoEnvironment,
-        envs.EchoAction,
-        {
-            "env_name": "reap_env",
-            "concurrency_config": ConcurrencyConfig(
-                max_concurrent_envs=4, session_timeout=1.0
-            ),
-        },
-    ),
     "validator": (
         envs.ValidatorEnvironment,
         envs.ValidatorAction,
@@ -80,11 +69,19 @@ APPLICATIONS: dict[str, tuple[Any, type, dict[str, Any]]] = {
 }
 
 
-# Those with tools: class, most sessions, mode.
-TOOL_APPLICATIONS: dict[str, tuple[str, int, str]] = {
-    "mcp": ("McpEcho", 4, "simulation"),
-    "mcpstyle": ("McpStyleEnvironment", 1, "simulation"),
-    "prod": ("McpEcho", 4, "production"),
+# Those with tools: their class and the options of `create_app`.
+TOOL_APPLICATIONS: dict[str, tuple[str, dict[str, Any]]] = {
+    "mcp": ("McpEcho", {"max_concurrent_envs": 4}),
+    "mcpstyle": ("McpStyleEnvironment", {"max_concurrent_envs": 1}),
+    "prod": ("McpEcho", {"max_concurrent_envs": 4, "mode": "production"}),
+    "reap": (
+        "McpEcho",
+        {
+            "concurrency_config": ConcurrencyConfig(
+                max_concurrent_envs=4, session_timeout=1.0
+            )
+        },
+    ),
 }
 
 
@@ -96,7 +93,7 @@ def make(name: str) -> Any:
     return create_app(environment, action, envs.EchoObservation, **options)
 
 
-def make_with_tools(class_name: str, sessions: int, mode: str) -> Any:
+def make_with_tools(class_name: str, options: dict[str, Any]) -> Any:
     """Build an application whose actions call tools; loads `fastmcp`, seconds."""
     import mcp_environments  # noqa: PLC0415 - see above
 
@@ -105,6 +102,5 @@ def make_with_tools(class_name: str, sessions: int, mode: str) -> Any:
         CallToolAction,
         CallToolObservation,
         env_name="mcp_env",
-        max_concurrent_envs=sessions,
-        mode=mode,
+        **options,
     )

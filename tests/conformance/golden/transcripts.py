@@ -26,28 +26,6 @@ APPS = (
 )
 
 
-# Recorded with an MCP environment; recorded again with the plain one used here.
-ADAPTED: dict[str, dict[str, Any]] = {
-    "reap.plain_ws_idle_8s": {
-        "sent": [
-            '{"type": "reset", "data": {}}',
-            "<8 s idle>",
-            '{"type": "state"}',
-            '{"type": "step", "data": {"message": "hi"}}',
-        ],
-        "received": [
-            (
-                '{"type":"state","data":'
-                '{"episode_id":"generated","step_count":0,"last_message":""}}'
-            ),
-            (
-                '{"type":"observation","data":{"observation":{"metadata":{},'
-                '"echoed":"hi","payload":null},"reward":0.1,"done":false}}'
-            ),
-        ],
-    }
-}
-
 
 @dataclass(frozen=True, slots=True)
 class Answer:
@@ -113,7 +91,6 @@ def transcripts() -> dict[str, Transcript]:
 def parse(line: str) -> Transcript:
     """Read one line of the recording."""
     entry = json.loads(line)
-    entry |= ADAPTED.get(entry["name"], {})
     answer = {name: entry.get(name) for name in Answer.__slots__}
     keys = ("name", "app", "transport", "path", "method", "sent")
     return Transcript(**{key: entry.get(key) for key in keys}, answer=Answer(**answer))
