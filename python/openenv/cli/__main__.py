@@ -25,6 +25,9 @@ def main() -> None:
             "pip install 'openenv[cli]'\n"
         )
         sys.exit(1)
+    from openenv.core._logs import show_warnings  # noqa: PLC0415 - as above
+
+    show_warnings()
     from openenv.cli._console import CommandFailed, show_error  # noqa: PLC0415 - rich
 
     try:

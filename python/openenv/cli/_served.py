@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from openenv.cli._console import WrongUse
+from openenv.core._logs import show_warnings
 from openenv.rollout.environment import (
     EnvironmentFolder,
     find_environment,
@@ -114,6 +115,7 @@ def keep_target(target: Target) -> None:
 
 def make_application() -> Any:  # noqa: ANN401 - an ASGI app
     """Make the application of `keep_target`'s target, in a worker process."""
+    show_warnings()
     return Target(**json.loads(os.environ[_VARIABLE])).load()  # noqa: TID251 - as above
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from openenv.core import env_server
+from openenv.core import _logs as _logs, env_server
 from openenv.core._faces import lazy_getattr
 
 if TYPE_CHECKING:

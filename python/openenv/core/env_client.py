@@ -4,15 +4,12 @@
 
 from __future__ import annotations
 
-import asyncio
-import functools
 import warnings
 import weakref
-from typing import TYPE_CHECKING, Any, Final, Generic, Self, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Final, Generic, Literal, Self, TypeVar, cast
 
 from typing_extensions import override
 
-from openenv import _rust
 from openenv.core._client.codec import (
     Codec,
     as_dict,
@@ -22,35 +19,41 @@ from openenv.core._client.codec import (
     state_of,
 )
 from openenv.core._client.dial import with_ws_path
+from openenv.core._client.dual import now_or_later, refuse_trio, running_loop
 from openenv.core._client.factories import Factories
-from openenv.core._client.home import Home
-from openenv.core._client.io_thread import run_in_background
-from openenv.core._client.link import Call, Link
+from openenv.core._client.family import Family
+from openenv.core._client.link import Call
 from openenv.core._client.provider import ClientProvider
+from openenv.core._client.proxy import checked_proxy
+from openenv.core._client.raw import RawMessages, objects
 from openenv.core._client.settings import (
     Settings,
     checked_connect_timeout_s,
     checked_headers,
+    checked_io,
     checked_message_bytes,
     checked_seconds,
     resolve_mode,
 )
 from openenv.core._client.settings_face import SettingsFace
+from openenv.core._client.tls import checked_tls
 from openenv.core._client.type_arguments import type_arguments
 from openenv.core.client_types import ActT, ObsT, StateT, StepResult
 from openenv.core.sync_client import SyncEnvClient
 from openenv.core.utils import convert_to_ws_url
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Coroutine, Mapping
+    from collections.abc import Awaitable, Mapping
     from types import TracebackType
+
+    from openenv.core._client.tls import Cert, Verify
 
 __all__ = ["EnvClient", "StateT", "StepResult", "convert_to_ws_url"]
 
-_ResultT = TypeVar("_ResultT")
 
-
-class EnvClient(SettingsFace, Factories, Generic[ActT, ObsT, StateT]):
+class EnvClient(
+    SettingsFace, RawMessages, Family, Factories, Generic[ActT, ObsT, StateT]
+):
     """Drive one session of an environment on a server.
 
     A subclass names what it exchanges and needs no body; pydantic models, msgspec
@@ -86,6 +89,11 @@ class EnvClient(SettingsFace, Factories, Generic[ActT, ObsT, StateT]):
         provider: Any | None = None,
         mode: str | None = None,
         headers: Mapping[str, str] | None = None,
+        *,
+        proxy: str | bool | None = True,
+        verify: Verify = True,
+        cert: Cert | None = None,
+        io: Literal["loop", "thread"] = "loop",
     ) -> None:
         """Take note of where the server is; nothing is opened yet.
 
@@ -102,15 +110,25 @@ class EnvClient(SettingsFace, Factories, Generic[ActT, ObsT, StateT]):
             mode: ``simulation`` or ``production``, else what the variable
                 ``OPENENV_CLIENT_MODE`` says, else ``simulation``. Fixed from now on.
             headers: Sent with the WebSocket handshake.
+            proxy: The URL of an HTTP proxy on the way; True takes the environment's
+                (``https_proxy``, ``no_proxy``, …), None takes none.
+            verify: Whether the server's certificate is checked, against the system's
+                authorities; or a PEM file or folder of others; or an ``SSLContext``.
+            cert: This client's certificate, a PEM file or (certificate, key).
+            io: ``thread`` keeps the connection on the process's I/O thread also where
+                a loop awaits: pings and deadlines are served while that loop is
+                blocked. A call then costs two changes of thread.
 
         Raises:
             ValueError: Neither URL nor provider, or a setting that cannot be.
-            TypeError: A time or size that is no number.
+            TypeError: A setting of the wrong type.
+            OSError: A file of ``verify`` or ``cert`` cannot be read.
         """
         if base_url is None and provider is None:
             msg = "EnvClient requires either base_url or provider."
             raise ValueError(msg)
         self._fixed_mode = resolve_mode(mode)
+        believed, shown = checked_tls(verify, cert)
         self._settings = Settings(
             base_url=None if base_url is None else base_url.strip().rstrip("/"),
             ws_url=None if base_url is None else with_ws_path(base_url),
@@ -128,22 +146,34 @@ class EnvClient(SettingsFace, Factories, Generic[ActT, ObsT, StateT]):
                 "websocket_ping_timeout_s", websocket_ping_timeout_s
             ),
             headers=checked_headers(tuple((headers or {}).items())),
+            proxy=checked_proxy(proxy),
+            verify=believed,
+            cert=shown,
+            on_thread=checked_io(io),
         )
         self._lifetime = (
             None if provider is None else ClientProvider(provider, self._settings)
         )
-        self._home = Home(Link(self._settings, self._lifetime))
+        self._home = self._new_home()
 
     # --- the session ----------------------------------------------------------
 
-    def connect(self) -> Awaitable[Self]:
+    def connect(self, *, retry_s: float | None = None) -> Awaitable[Self]:
         """Open the connection, unless it is open, and give the client itself.
+
+        Args:
+            retry_s: For so many seconds it is tried again, with pauses that grow, while
+                the server refuses connections or answers 429, 502 or 503, as one does
+                that is starting.
 
         Raises:
             ConnectFailed: The server was not reached, or refused.
             CapacityReached: It has no session left, and said so at once.
         """
-        return _now_or_later(self._connect_async())
+        retry_s = checked_seconds("retry_s", retry_s)
+        if retry_s is None:  # an override need not know the keyword
+            return now_or_later(self._connect_async())
+        return now_or_later(self._connect_async(retry_s=retry_s))
 
     def reset(self, **kwargs: Any) -> Awaitable[StepResult[ObsT]]:
         """Begin an episode; opens a new session where the old one is lost.
@@ -154,8 +184,12 @@ class EnvClient(SettingsFace, Factories, Generic[ActT, ObsT, StateT]):
         Raises:
             OpenEnvError: See `openenv.errors`; `ServerError` for what the server says.
         """
-        if _in_loop() or _is_overridden(self, "_reset_async"):
-            return _now_or_later(self._reset_async(**kwargs))
+        if (
+            running_loop() is not None
+            or _is_overridden(self, "_reset_async")
+            or is_raw(self)
+        ):
+            return now_or_later(self._reset_async(**kwargs))
         return cast(
             "Awaitable[StepResult[ObsT]]", self._block(self._reset_call(kwargs))
         )
@@ -176,26 +210,30 @@ class EnvClient(SettingsFace, Factories, Generic[ActT, ObsT, StateT]):
                 answer reaches nobody.
             OpenEnvError: See `openenv.errors`.
         """
-        if _running_loop() is not None:
+        if running_loop() is not None:
             if timeout_s is None:
                 return self._step_async(action)
             return self._step_async(action, timeout_s=timeout_s)
-        if _is_overridden(self, "_step_async"):
+        if _is_overridden(self, "_step_async") or is_raw(self):
             if timeout_s is None:  # an override need not know the keyword
-                return _now_or_later(self._step_async(action))
-            return _now_or_later(self._step_async(action, timeout_s=timeout_s))
+                return now_or_later(self._step_async(action))
+            return now_or_later(self._step_async(action, timeout_s=timeout_s))
         call = self._step_call(action, timeout_s)
         return cast("Awaitable[StepResult[ObsT]]", self._block(call))
 
     def state(self) -> Awaitable[StateT]:
         """Ask for the environment's state; errors as `step`."""
-        if _in_loop() or _is_overridden(self, "_state_async"):
-            return _now_or_later(self._state_async())
+        if (
+            running_loop() is not None
+            or _is_overridden(self, "_state_async")
+            or is_raw(self)
+        ):
+            return now_or_later(self._state_async())
         return cast("Awaitable[StateT]", self._block(self._state_call()))
 
     def disconnect(self) -> Awaitable[None]:
         """Give the session back and close the connection; the provider stays."""
-        return _now_or_later(self._disconnect_async())
+        return now_or_later(self._disconnect_async())
 
     def close(self) -> Awaitable[None]:
         """Give the session back, close the connection and stop the provider.
@@ -203,7 +241,7 @@ class EnvClient(SettingsFace, Factories, Generic[ActT, ObsT, StateT]):
         Never waits for an answer that the server still owes. The client can be used
         again.
         """
-        return _now_or_later(self._close_async())
+        return now_or_later(self._close_async())
 
     async def reset_async(self, **kwargs: Any) -> StepResult[ObsT]:
         """Do what `reset` does; a coroutine in any case."""
@@ -279,11 +317,21 @@ class EnvClient(SettingsFace, Factories, Generic[ActT, ObsT, StateT]):
         """Make the state of an answer's ``data``; override to read something else."""
         return cast("StateT", state_of(self._codec("_parse_state").state, payload))
 
+    def _serialize_action(self, action: ActT) -> dict[str, Any]:
+        """Return what a step sends: what `_step_payload` makes."""
+        return self._step_payload(action)
+
+    def _parse_step_result(self, payload: dict[str, Any]) -> StepResult[ObsT]:
+        """Return what ``reset`` and ``step`` give: what `_parse_result` makes."""
+        return self._parse_result(payload)
+
     # --- the coroutines behind the methods; subclasses may override them --------
 
-    async def _connect_async(self) -> Self:
+    async def _connect_async(self, *, retry_s: float = 0.0) -> Self:
+        if self._outside_ws is not None:
+            return self
         try:
-            await self._home.run(self._home.link.connect)
+            await self._home.run(lambda: self._home.link.connect(retry_s))
         except BaseException:
             if self._lifetime is not None:
                 await self._lifetime.stop()
@@ -291,6 +339,8 @@ class EnvClient(SettingsFace, Factories, Generic[ActT, ObsT, StateT]):
         return self
 
     async def _reset_async(self, **kwargs: Any) -> StepResult[ObsT]:
+        if is_raw(self):
+            return self._parse_step_result(await self._ask_raw("reset", kwargs))
         call = self._reset_call(kwargs)
         result: StepResult[ObsT] = call.finished(await self._home.perform(call))
         return result
@@ -303,7 +353,7 @@ class EnvClient(SettingsFace, Factories, Generic[ActT, ObsT, StateT]):
             connection is not None
             and codec is not None
             and timeout_s is None
-            and not _has_step_hooks(self)
+            and _is_plain(self)
         ):
             # The usual step: what follows, with all that it may skip left out.
             future = connection.ask(
@@ -318,24 +368,35 @@ class EnvClient(SettingsFace, Factories, Generic[ActT, ObsT, StateT]):
                 except BaseException as exc:
                     self._home.link.fail(connection, future, exc)
                     raise
+        if is_raw(self):
+            payload = self._serialize_action(action)
+            answer = await self._ask_raw("step", payload, timeout_s)
+            return self._parse_step_result(answer)
         call = self._step_call(action, timeout_s)
         result: StepResult[ObsT] = call.finished(await self._home.perform(call))
         return result
 
     async def _state_async(self) -> StateT:
+        if is_raw(self):
+            return self._parse_state(await self._ask_raw("state", None))
         call = self._state_call()
         state: StateT = call.finished(await self._home.perform(call))
         return state
 
     async def _disconnect_async(self) -> None:
+        await self._close_outside_ws()
         if self._home.is_connected():
             await self._home.run(self._home.link.close)
         else:
             self._home.link.forget()
 
     async def _close_async(self) -> None:
+        self._leave_parent()
         try:
-            await self._disconnect_async()
+            try:
+                await self._close_children()
+            finally:
+                await self._disconnect_async()
         finally:
             if self._lifetime is not None:
                 await self._lifetime.stop()
@@ -347,22 +408,23 @@ class EnvClient(SettingsFace, Factories, Generic[ActT, ObsT, StateT]):
 
     def _step_call(self, action: ActT, timeout_s: float | None) -> Call:
         timeout_s = checked_seconds("timeout_s", timeout_s)
-        if _is_overridden(self, "_step_payload"):
-            return self._result_call("step", self._step_payload(action), timeout_s)
+        if _is_overridden(self, "_step_payload", "_serialize_action"):
+            return self._result_call("step", self._serialize_action(action), timeout_s)
         return self._result_call("step", payload_of(action), timeout_s)
 
     def _result_call(self, op: str, payload: object, timeout_s: float | None) -> Call:
-        if _is_overridden(self, "_parse_result"):
-            return Call(op, payload, _objects(), timeout_s, self._parse_result)
+        if _is_overridden(self, "_parse_result", "_parse_step_result"):
+            return Call(op, payload, objects(), timeout_s, self._parse_step_result)
         decoder = self._codec("_parse_result").result_decoder
         return Call(op, payload, decoder, timeout_s)
 
     def _state_call(self) -> Call:
         if _is_overridden(self, "_parse_state"):
-            return Call("state", None, _objects(), finish=self._parse_state)
+            return Call("state", None, objects(), finish=self._parse_state)
         return Call("state", None, self._codec("_parse_state").state_decoder)
 
     def _block(self, call: Call) -> Any:
+        refuse_trio()
         return call.finished(self._home.perform_blocking(call))
 
     def _codec(self, hook: str) -> Codec:
@@ -384,45 +446,45 @@ class EnvClient(SettingsFace, Factories, Generic[ActT, ObsT, StateT]):
         return codec_of(*arguments[1:])
 
 
-# Documented; says that there is none without raising.
-_running_loop = asyncio._get_running_loop
-
-
-def _in_loop() -> bool:
-    return _running_loop() is not None
-
-
-def _now_or_later(coroutine: Coroutine[Any, Any, _ResultT]) -> Awaitable[_ResultT]:
-    if _in_loop():
-        return coroutine
-    return cast("Awaitable[_ResultT]", run_in_background(coroutine))
-
-
-def _is_overridden(client: EnvClient[Any, Any, Any], name: str) -> bool:
+def _is_overridden(client: EnvClient[Any, Any, Any], *names: str) -> bool:
     # On the class or on the instance alike.
-    method = getattr(client, name)
-    return getattr(method, "__func__", None) is not _OWN[name]
+    return any(
+        getattr(getattr(client, name), "__func__", None) is not _OWN[name]
+        for name in names
+    )
 
 
-def _has_step_hooks(client: EnvClient[Any, Any, Any]) -> bool:
-    # On the class or on the instance alike; an instance's need not be a method.
+def is_raw(client: EnvClient[Any, Any, Any]) -> bool:
+    """Tell whether its calls go by ``_send`` and ``_receive``; see `RawMessages`."""
+    return client._outside_ws is not None or _is_overridden(client, "_send", "_receive")
+
+
+def _is_plain(client: EnvClient[Any, Any, Any]) -> bool:
+    # Neither `is_raw` nor hooks, on the class or on the instance; asked every step.
     try:
         return (
-            client._step_payload.__func__ is not _step_payload  # type: ignore[attr-defined]
-            or client._parse_result.__func__ is not _parse_result  # type: ignore[attr-defined]
+            client._outside_ws is None
+            and client._step_payload.__func__ is _step_payload  # type: ignore[attr-defined]
+            and client._parse_result.__func__ is _parse_result  # type: ignore[attr-defined]
+            and client._send.__func__ is _send  # type: ignore[attr-defined]
+            and client._receive.__func__ is _receive  # type: ignore[attr-defined]
+            and client._serialize_action.__func__ is _serialize_action  # type: ignore[attr-defined]
+            and client._parse_step_result.__func__ is _parse_step_result  # type: ignore[attr-defined]
         )
-    except AttributeError:
-        return True
+    except AttributeError:  # an instance's need not be a method
+        return False
 
 
 # What an override is compared with; the class itself may be patched later.
 _OWN: Final = {
-    name: member for name, member in vars(EnvClient).items() if callable(member)
+    name: member
+    for cls in (RawMessages, EnvClient)
+    for name, member in vars(cls).items()
+    if callable(member)
 }
 _step_payload = EnvClient._step_payload
 _parse_result = EnvClient._parse_result
-
-
-@functools.cache
-def _objects() -> _rust.Decoder:
-    return _rust.Decoder.data()
+_serialize_action = EnvClient._serialize_action
+_parse_step_result = EnvClient._parse_step_result
+_send = EnvClient._send
+_receive = EnvClient._receive

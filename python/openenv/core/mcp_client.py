@@ -8,15 +8,15 @@ meet the environment that ``reset`` and ``step`` act on, and no second session i
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import BaseModel, ConfigDict
 from typing_extensions import override
 
-from openenv import _rust
 from openenv.core._client.link import Call
+from openenv.core._client.raw import objects
 from openenv.core.client_types import StepResult
-from openenv.core.env_client import EnvClient
+from openenv.core.env_client import EnvClient, is_raw
 from openenv.core.env_server.mcp_types import (
     CallToolAction,
     CallToolObservation,
@@ -28,6 +28,8 @@ from openenv.core.env_server.types import Observation, State
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from openenv.core._client.tls import Cert, Verify
 
 __all__ = ["GenericMCPObservation", "MCPClientBase", "MCPToolClient"]
 
@@ -45,6 +47,10 @@ class GenericMCPObservation(Observation):
 class MCPClientBase(EnvClient[Any, Observation, State]):
     """Drive an environment with tools; `MCPToolClient` calls them."""
 
+    # Of the class, because some tests make clients without __init__.
+    _tools_cache: list[Tool] | None = None
+    _rpc_id = 0
+
     def __init__(  # noqa: PLR0913, PLR0917 - upstream's signature, order included
         self,
         base_url: str | None = None,
@@ -56,6 +62,11 @@ class MCPClientBase(EnvClient[Any, Observation, State]):
         mode: str | None = None,
         max_message_size_mb: float = 100.0,
         headers: Mapping[str, str] | None = None,
+        *,
+        proxy: str | bool | None = True,
+        verify: Verify = True,
+        cert: Cert | None = None,
+        io: Literal["loop", "thread"] = "loop",
     ) -> None:
         """Take note of where the server is; nothing is opened yet.
 
@@ -69,6 +80,10 @@ class MCPClientBase(EnvClient[Any, Observation, State]):
             mode: ``production`` or None, which means the same.
             max_message_size_mb: as above.
             headers: as above.
+            proxy: as above.
+            verify: as above.
+            cert: as above.
+            io: as above.
 
         Raises:
             ValueError: another mode, or as `EnvClient`.
@@ -89,9 +104,11 @@ class MCPClientBase(EnvClient[Any, Observation, State]):
             provider,
             "production",
             headers,
+            proxy=proxy,
+            verify=verify,
+            cert=cert,
+            io=io,
         )
-        self._tools_cache: list[Tool] | None = None
-        self._rpc_id = 0
 
     async def list_tools(self, use_cache: bool = True) -> list[Tool]:  # noqa: FBT001, FBT002, RUF100 - upstream's
         """Ask which tools there are.
@@ -121,11 +138,16 @@ class MCPClientBase(EnvClient[Any, Observation, State]):
             "params": params,
             "id": self._rpc_id,
         }
-        answer = await self._home.perform(Call("mcp", request, _rust.Decoder.data()))
+        answer = await self._ask_mcp(request)
         if "error" in answer:
             msg = f"{what} failed: {answer['error'].get('message', 'unknown error')}"
             raise RuntimeError(msg)
         return answer.get("result")
+
+    async def _ask_mcp(self, request: dict[str, Any]) -> Any:
+        if is_raw(self):
+            return await self._ask_raw("mcp", request)
+        return await self._home.perform(Call("mcp", request, objects()))
 
     @override
     def _step_payload(self, action: Any) -> dict[str, Any]:

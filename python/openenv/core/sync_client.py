@@ -51,10 +51,23 @@ class SyncEnvClient(Generic[ActT, ObsT, StateT]):
         """Return the client behind this face."""
         return self._async
 
-    def connect(self) -> Self:
+    def connect(self, *, retry_s: float | None = None) -> Self:
         """Open the connection; see `EnvClient.connect`."""
-        self._run("connect")
+        if retry_s is None:  # an override need not know the keyword
+            self._run("connect")
+        else:
+            self._run("connect", retry_s=retry_s)
         return self
+
+    def new_session(self) -> SyncEnvClient[ActT, ObsT, StateT]:
+        """Open one more session; see `EnvClient.new_session`."""
+        client: EnvClient[ActT, ObsT, StateT] = self._run("new_session")
+        return client.sync()
+
+    def schema(self) -> dict[str, Any]:
+        """Ask for the JSON schemas; see `EnvClient.schema`."""
+        schemas: dict[str, Any] = self._run("schema")
+        return schemas
 
     def disconnect(self) -> None:
         """Close the connection; see `EnvClient.disconnect`."""

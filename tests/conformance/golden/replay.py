@@ -186,7 +186,7 @@ class Replayer:
     def _with_a_small_limit(self, transcript: Transcript) -> Answer:
         return self._converse(transcript, max_size=1024 * 1024)
 
-    def _after_an_idle_gap(self, transcript: Transcript) -> Answer:
+    def _after_an_idle_gap(self, _: Transcript) -> Answer:
         with self.session() as socket:
             with contextlib.suppress(TimeoutError):
                 notice = receive(socket, IDLE_S)

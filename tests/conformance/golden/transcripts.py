@@ -26,7 +26,6 @@ APPS = (
 )
 
 
-
 @dataclass(frozen=True, slots=True)
 class Answer:
     """What one exchange brought back. `None` means that it was not recorded."""

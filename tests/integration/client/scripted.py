@@ -182,7 +182,7 @@ async def until(condition, timeout_s: float = 5.0) -> None:
 
 
 @asynccontextmanager
-async def raw_server(handle, host: str = "127.0.0.1"):
+async def raw_server(handle, host: str = "127.0.0.1", tls=None):
     """Serve TCP by a coroutine of reader and writer; leave nothing behind."""
     tasks, writers = [], []
 
@@ -193,7 +193,7 @@ async def raw_server(handle, host: str = "127.0.0.1"):
             await handle(reader, writer)
         writer.close()
 
-    async with await asyncio.start_server(guarded, host, 0) as listening:
+    async with await asyncio.start_server(guarded, host, 0, ssl=tls) as listening:
         try:
             yield listening.sockets[0].getsockname()[1]
         finally:

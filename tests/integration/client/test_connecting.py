@@ -177,7 +177,7 @@ async def test_a_transport_that_never_tells_its_loss_leaves_nothing(monkeypatch)
     """As uvloop's, when a connect is cancelled right after it came about."""
     made = []
 
-    async def open_transport(_loop, _address, protocol_factory):
+    async def open_transport(_loop, _address, _settings, protocol_factory):
         made.append(protocol_factory())
         made[0].connection_made(Mock(spec=asyncio.Transport))
         await asyncio.sleep(60)
@@ -193,7 +193,7 @@ async def test_a_transport_that_never_tells_its_loss_leaves_nothing(monkeypatch)
 async def test_a_transport_that_comes_after_the_end_is_cut_off(monkeypatch):
     made = []
 
-    async def open_transport(_loop, _address, protocol_factory):
+    async def open_transport(_loop, _address, _settings, protocol_factory):
         made.append(protocol_factory())
         await asyncio.sleep(60)
 

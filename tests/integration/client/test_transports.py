@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-import shutil
-import ssl
-import subprocess
 
 import pytest
 from tests.integration.client.in_thread import scripted_in_thread
 from tests.integration.client.scripted import free_port, raw_server, upgrade_answer
+from tests.support.certificates import make_certificate, serving
 from tests.support.processes import wait_until
 
 from openenv import _rust
-from openenv.core._client import dial
 from openenv.core.generic_client import GenericEnvClient
 from openenv.errors import ConnectFailed, ConnectionClosed, RequestTimeout, SessionLost
 
@@ -41,8 +38,8 @@ def server():
         yield running
 
 
-async def play(url):
-    async with GenericEnvClient(url) as client:
+async def play(url, **options):
+    async with GenericEnvClient(url, **options) as client:
         await client.reset()
         with pytest.raises(RequestTimeout):
             await client.step({"it": "old", "sleep": 0.2}, timeout_s=0.05)
@@ -122,25 +119,14 @@ def test_a_peer_that_sends_pings_and_never_reads_is_cut_off(run):
 
 
 @pytest.fixture
-def tls(tmp_path, monkeypatch):
-    openssl = shutil.which("openssl")
-    if openssl is None:
-        pytest.skip("openssl makes the certificate of this test")
-    key, certificate = tmp_path / "key.pem", tmp_path / "cert.pem"
-    subject = ["-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost"]
-    command = [openssl, "req", "-x509", "-newkey", "rsa:2048", "-nodes", *subject]
-    files = ["-keyout", str(key), "-out", str(certificate), "-days", "2"]
-    subprocess.run([*command, *files], check=True, capture_output=True)
-    serving = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    serving.load_cert_chain(certificate, key)
-    trusting = dial._tls_context.__wrapped__()
-    trusting.load_verify_locations(certificate)
-    with scripted_in_thread(tls=serving) as server:
-        yield server, trusting, monkeypatch
+def tls(tmp_path):
+    certificate = make_certificate(tmp_path, "localhost")
+    with scripted_in_thread(tls=serving(certificate)) as server:
+        yield server, certificate
 
 
 def test_https_means_tls_with_a_checked_certificate(run, tls):
-    server, trusting, monkeypatch = tls
+    server, certificate = tls
     url = f"https://localhost:{server.port}"
 
     async def connect():
@@ -148,8 +134,7 @@ def test_https_means_tls_with_a_checked_certificate(run, tls):
 
     with pytest.raises(ConnectFailed, match="certificate"):
         run(connect())
-    monkeypatch.setattr(dial, "_tls_context", lambda: trusting)
-    order, big, again = run(play(url))
+    order, big, again = run(play(url, verify=certificate))
 
     assert [0, 1, 2, 3] == order
     assert 3_000_000 == len(big.observation["blob"])

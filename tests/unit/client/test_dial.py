@@ -4,12 +4,8 @@ import base64
 
 import pytest
 
-from openenv.core._client.dial import (
-    Address,
-    is_loopback,
-    parse_address,
-    with_ws_path,
-)
+from openenv.core._client.dial import Address, parse_address, with_ws_path
+from openenv.core._client.proxy import is_loopback
 from openenv.core.utils import convert_to_ws_url
 
 

@@ -18,7 +18,8 @@ from openenv.core.utils import run_async_safely
 
 
 def test_the_constructor_is_upstreams():
-    parameters = inspect.signature(EnvClient.__init__).parameters.values()
+    _, *parameters = inspect.signature(EnvClient.__init__).parameters.values()
+    positional = [p for p in parameters if p.kind is not p.KEYWORD_ONLY]
 
     assert [
         ("base_url", None),
@@ -30,7 +31,7 @@ def test_the_constructor_is_upstreams():
         ("provider", None),
         ("mode", None),
         ("headers", None),
-    ] == [(p.name, p.default) for p in parameters if p.name != "self"]
+    ] == [(p.name, p.default) for p in positional]
 
 
 def test_a_client_needs_an_url_or_a_provider():

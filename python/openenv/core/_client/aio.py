@@ -60,13 +60,15 @@ async def open_connection(
     connection = Connection(loop, address, settings, deadline)
     try:
         async with asyncio.timeout_at(None if math.isinf(deadline) else deadline):
-            await dial.open_transport(loop, address, lambda: connection)
+            await dial.open_transport(loop, address, settings, lambda: connection)
             await connection.opened
         connection.arm()  # pings begin
         # A refusal often comes with the 101 or right behind it: one turn, no wait.
         await asyncio.sleep(0)
         connection.raise_refusal()
     except BaseException as exc:
+        if connection.was_dropped and exc.__cause__ is None:
+            exc.__cause__ = ConnectionResetError("the peer closed without an answer")
         connection.give_up()
         failure = _connect_failure(exc, address)
         if failure is exc:
@@ -113,6 +115,8 @@ class Connection(dial.Driver):
         self.opened: asyncio.Future[None] = loop.create_future()
         self._deadline = deadline
         self.max_unsent_bytes = settings.max_message_bytes + _UNREAD_SLACK_BYTES
+        self.was_dropped = False
+        """Whether the peer ended the connection before the upgrade was answered."""
         self._paused = False
         self._cut_off: asyncio.TimerHandle | None = None
         self._transport: asyncio.Transport | _rust.Transport | None = None
@@ -269,6 +273,7 @@ class Connection(dial.Driver):
 
     @override
     def connection_lost(self, exc: Exception | None) -> None:
+        self.was_dropped = not self.opened.done()
         self.endpoint.lost(exc)
         if self._cut_off is not None:
             self._cut_off.cancel()

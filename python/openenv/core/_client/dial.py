@@ -9,22 +9,26 @@ The process environment is neither read nor changed.
 from __future__ import annotations
 
 import asyncio
-import base64
-import functools
-import ipaddress
-import ssl
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 from urllib.parse import SplitResult, quote, unquote, urlsplit
 
 from typing_extensions import override
 
+from openenv.core._client.proxy import (
+    basic_authorization,
+    open_tunnel,
+    proxy_to,
+)
 from openenv.core._client.sockets import connected, hub_of
+from openenv.core._client.tls import tls_context
 
 if TYPE_CHECKING:
+    import ssl
     from collections.abc import Callable
 
     from openenv import _rust
+    from openenv.core._client.settings import Settings
 
 _PORTS: Final = {"ws": 80, "wss": 443}
 _SCHEMES: Final = {"http": "ws", "ws": "ws", "https": "wss", "wss": "wss"}
@@ -65,6 +69,12 @@ class Address:
     authorization: str | None = None
 
     @property
+    def place(self) -> str:
+        """Return host and port, the port in any case."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{host}:{self.port}"
+
+    @property
     def url(self) -> str:
         """Return the URL for people to read; credentials are left out."""
         scheme = "wss" if self.secure else "ws"
@@ -93,7 +103,7 @@ def parse_address(url: str) -> Address:
         port=port,
         authority=shown if port == _PORTS[parts.scheme] else f"{shown}:{port}",
         target=_target(parts),
-        authorization=_authorization(parts),
+        authorization=basic_authorization(parts.username, parts.password),
     )
 
 
@@ -123,20 +133,10 @@ def with_ws_path(url: str) -> str:
     return parts._replace(path=_ws_path(parts.path), fragment="").geturl()
 
 
-def is_loopback(host: str) -> bool:
-    """Tell whether a host names this machine only: ``localhost``, 127/8 or ``::1``."""
-    name = host.strip("[]").rstrip(".").lower()
-    if name == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(name).is_loopback
-    except ValueError:
-        return False
-
-
 async def open_transport(
     loop: asyncio.AbstractEventLoop,
     address: Address,
+    settings: Settings,
     driver_factory: Callable[[], Driver],
 ) -> None:
     """Resolve, connect and, where the address says so, do the TLS handshake.
@@ -144,34 +144,64 @@ async def open_transport(
     Args:
         loop: The running loop, which the transport will belong to.
         address: Where to.
+        settings: What they say about the proxy and TLS.
         driver_factory: Makes the driver; it gets ``connection_made``.
 
     Raises:
         OSError: DNS, TCP or TLS failed (``ssl.SSLError`` is one).
+        ConnectFailed: The proxy on the way refused.
     """
-    hub = None if address.secure else hub_of(loop)
-    if hub is None:
-        await loop.create_connection(
-            driver_factory,
-            address.host,
-            address.port,
-            ssl=_tls_context() if address.secure else None,
-            server_hostname=address.host if address.secure else None,
-        )
+    context = _tls(settings) if address.secure else None
+    proxy = proxy_to(address.host, address.port, settings.proxy, secure=address.secure)
+    if proxy is not None:
+        around = _tls(settings) if proxy.secure else None
+        tunnel = await open_tunnel(loop, proxy, address.place, around)
+        await _start(loop, tunnel, address, context, driver_factory())
         return
     sock = await connected(loop, address.host, address.port)
-    driver = driver_factory()
-    driver.connection_made(
-        hub.attach(sock, driver, driver.endpoint, driver.max_unsent_bytes)
-    )
+    hub = hub_of(loop) if context is None else None
+    if hub is not None:
+        driver = driver_factory()
+        driver.connection_made(
+            hub.attach(sock, driver, driver.endpoint, driver.max_unsent_bytes)
+        )
+        return
+    try:
+        await loop.create_connection(
+            driver_factory,
+            sock=sock,
+            ssl=context,
+            server_hostname=None if context is None else address.host,
+        )
+    except BaseException:
+        sock.close()
+        raise
 
 
-@functools.cache
-def _tls_context() -> ssl.SSLContext:
-    context = ssl.create_default_context()
-    # Some balancers speak HTTP/2 unless told; RFC 6455 needs HTTP/1.1.
-    context.set_alpn_protocols(["http/1.1"])
-    return context
+def _tls(settings: Settings) -> ssl.SSLContext:
+    return tls_context(settings.verify, settings.cert)
+
+
+async def _start(
+    loop: asyncio.AbstractEventLoop,
+    transport: asyncio.Transport,
+    address: Address,
+    context: ssl.SSLContext | None,
+    driver: Driver,
+) -> None:
+    if context is None:
+        transport.set_protocol(driver)
+        driver.connection_made(transport)
+        return
+    try:
+        secured = await loop.start_tls(
+            transport, driver, context, server_hostname=address.host
+        )
+    except BaseException:
+        transport.abort()
+        raise
+    assert secured is not None  # only a transport that closes gives none
+    driver.connection_made(secured)
 
 
 def _port(parts: SplitResult, url: str) -> int:
@@ -202,10 +232,3 @@ def _target(parts: SplitResult) -> str:
 def _ws_path(path: str) -> str:
     trimmed = path.rstrip("/")
     return trimmed if trimmed.endswith("/ws") else f"{trimmed}/ws"
-
-
-def _authorization(parts: SplitResult) -> str | None:
-    if parts.username is None:
-        return None
-    pair = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
-    return "Basic " + base64.b64encode(pair.encode()).decode("ascii")

@@ -35,10 +35,13 @@ class Home:
 
     Args:
         link: A new link.
+        on_thread: Whether it lives on the I/O thread in any case, so that the
+            connection is served while the caller's loop is blocked.
     """
 
-    def __init__(self, link: Link) -> None:
+    def __init__(self, link: Link, *, on_thread: bool = False) -> None:
         self.link = link
+        self._on_thread = on_thread
         self._loop: asyncio.AbstractEventLoop | None = None
         self._pid = os.getpid()
         self._lock = threading.Lock()
@@ -116,6 +119,8 @@ class Home:
     def _settle(
         self, wanted: asyncio.AbstractEventLoop | None
     ) -> asyncio.AbstractEventLoop:
+        if self._on_thread:
+            wanted = None
         with self._lock:
             loop = self._loop
             if loop is wanted and loop is not None:

@@ -28,6 +28,7 @@ from __future__ import annotations
 
 import asyncio
 import math
+import random
 import warnings
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, TypeVar
@@ -36,6 +37,7 @@ from openenv.core._client.aio import open_connection
 from openenv.core._client.dial import parse_address
 from openenv.errors import (
     CapacityReached,
+    ConnectFailed,
     ConnectionClosed,
     EncodeError,
     FactoryFailed,
@@ -66,6 +68,12 @@ _SESSION_ENDS: Final = (
     RemoteProtocolError,  # whose answer comes next could not be told
     SessionExpired,
     SessionFailed,
+)
+_PASSING_STATUSES: Final = frozenset({429, 502, 503})
+_PASSING_CAUSES: Final = (
+    ConnectionRefusedError,
+    ConnectionResetError,
+    ConnectionClosed,
 )
 _SERVER_WENT: Final = frozenset({1000, 1001, 1005, 1006, 1012})
 
@@ -138,17 +146,40 @@ class Link:
         self._queued = 0
         self._given_back_until = -math.inf
 
+    def lose(self, why: str) -> None:
+        """Have the session be lost that a caller spoke to past this link."""
+        self._begun, self._lost = True, why
+
     # --- calls ----------------------------------------------------------------
 
-    async def connect(self) -> None:
+    async def connect(self, retry_s: float = 0.0) -> None:
         """Open a connection unless one is open; a lost session stays lost.
+
+        Args:
+            retry_s: For so many seconds it is tried again while the server is not up
+                yet (see `may_pass`); each attempt has the settings' connect timeout.
 
         Raises:
             ConnectFailed: No connection came about.
             CapacityReached: The server refused the session at once.
         """
-        deadline = _now() + self._settings.connect_timeout_s
-        await self._patiently(lambda: self._in_turn(deadline, takes_lost=True))
+        give_up = _now() + retry_s
+
+        def attempt() -> Coroutine[Any, Any, Connection]:
+            deadline = _now() + self._settings.connect_timeout_s
+            return self._in_turn(deadline, takes_lost=True, give_up=give_up)
+
+        await self._patiently(attempt)
+
+    async def start_provider(self) -> None:
+        """Start the provider, where that is this client's job and not done yet.
+
+        Raises:
+            ProviderError: See the provider.
+        """
+        if self._provider is not None:
+            async with self._opening:
+                await self._provider.start()
 
     def perform(self, call: Call) -> Coroutine[Any, Any, Any]:
         """Return the coroutine that makes a call; to be awaited at once.
@@ -288,16 +319,20 @@ class Link:
             self.ready = connection
         return answer
 
-    async def _in_turn(self, deadline: float, *, takes_lost: bool) -> Connection:
+    async def _in_turn(
+        self, deadline: float, *, takes_lost: bool, give_up: float = -math.inf
+    ) -> Connection:
         self._queued += 1
         self.ready = None
         try:
             async with self._opening:
-                return await self._usable(deadline, takes_lost=takes_lost)
+                return await self._usable(deadline, give_up, takes_lost=takes_lost)
         finally:
             self._queued -= 1
 
-    async def _usable(self, deadline: float, *, takes_lost: bool) -> Connection:
+    async def _usable(
+        self, deadline: float, give_up: float, *, takes_lost: bool
+    ) -> Connection:
         connection = self._connection
         if connection is not None and not connection.is_open:
             self._end(connection, connection.refusal)
@@ -305,24 +340,36 @@ class Link:
             cause = self._lost if isinstance(self._lost, BaseException) else None
             raise SessionLost(str(self._lost)) from cause
         if self._connection is None:
-            self._connection = await self._open(deadline)
+            self._connection = await self._open(deadline, give_up)
         return self._connection
 
-    async def _open(self, deadline: float) -> Connection:
-        settings, provider = self._settings, self._provider
-        started = _now()
+    async def _open(self, deadline: float, give_up: float) -> Connection:
+        provider, started = self._provider, _now()
         if provider is not None:
             await provider.start()
         # What the provider took for its start is not the connection's.
-        deadline += _now() - started
+        waited_s = _now() - started
         try:
-            return await open_connection(
-                parse_address(settings.ws_url or ""), settings, deadline
-            )
+            return await self._dial(deadline + waited_s, give_up + waited_s)
         except BaseException:
             if provider is not None:
                 await provider.stop_if_owned()
             raise
+
+    async def _dial(self, deadline: float, give_up: float) -> Connection:
+        settings = self._settings
+        address = parse_address(settings.ws_url or "")
+        pause_s = _FIRST_PAUSE_S
+        while True:
+            try:
+                return await open_connection(address, settings, deadline)
+            except ConnectFailed as exc:
+                if not may_pass(exc) or _now() + pause_s > give_up:
+                    raise
+            # Half of it by chance: thousands of clients wait for the same server.
+            await asyncio.sleep(random.uniform(0.5, 1.0) * pause_s)  # noqa: S311
+            pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
+            deadline = _now() + settings.connect_timeout_s
 
     def _end(self, connection: Connection, cause: BaseException | None) -> None:
         if self._connection is connection:
@@ -359,6 +406,17 @@ class Link:
             return started + call.timeout_s
         timeout_s = self._settings.message_timeout_s
         return math.inf if timeout_s is None else now + timeout_s
+
+
+def may_pass(failure: ConnectFailed) -> bool:
+    """Tell whether a server that starts, or has too much to do, fails in this way.
+
+    So do a refused connection, one that a forwarder takes and then drops, and the HTTP
+    statuses 429, 502 and 503.
+    """
+    if failure.status is not None:
+        return failure.status in _PASSING_STATUSES
+    return isinstance(failure.__cause__, _PASSING_CAUSES)
 
 
 def _now() -> float:

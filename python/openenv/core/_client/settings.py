@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, SupportsFloat, cast
 
 if TYPE_CHECKING:
+    import ssl
     from collections.abc import Sequence
 
 MODES: Final = ("simulation", "production")
@@ -35,6 +36,10 @@ class Settings:
     ping_interval_s: float | None
     ping_timeout_s: float | None
     headers: Sequence[tuple[str, str]] = ()
+    proxy: bool | str | None = True
+    verify: bool | str | ssl.SSLContext = True
+    cert: tuple[str, ...] = ()
+    on_thread: bool = False
 
 
 def resolve_mode(mode: str | None) -> str:
@@ -57,6 +62,18 @@ def resolve_mode(mode: str | None) -> str:
         )
         raise ValueError(msg)
     return resolved
+
+
+def checked_io(io: object) -> bool:
+    """Tell whether connections live on the I/O thread in any case.
+
+    Raises:
+        ValueError: ``io`` is neither ``loop`` nor ``thread``.
+    """
+    if io not in {"loop", "thread"}:
+        msg = f"io must be 'loop' or 'thread', not {io!r}"
+        raise ValueError(msg)
+    return io == "thread"
 
 
 def wants_loop_transports() -> bool:

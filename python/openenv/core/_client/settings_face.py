@@ -18,7 +18,19 @@ if TYPE_CHECKING:
     from openenv.core._client.settings import Settings
 
 # What a copy has anew, or finds out again.
-_NOT_COPIED: Final = frozenset({"_home", "_lifetime", "_sync_face", "_known_codec"})
+_NOT_COPIED: Final = frozenset(
+    {
+        "_child_clients",
+        "_home",
+        "_known_codec",
+        "_lifetime",
+        "_outside_ws",
+        "_parent",
+        "_sent",
+        "_sync_face",
+        "_turn",
+    }
+)
 
 
 class SettingsFace:
@@ -106,4 +118,8 @@ class SettingsFace:
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
         self._lifetime = None
-        self._home = Home(Link(self._settings, None))
+        self._home = self._new_home()
+
+    def _new_home(self) -> Home:
+        link = Link(self._settings, self._lifetime)
+        return Home(link, on_thread=self._settings.on_thread)

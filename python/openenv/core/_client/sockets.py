@@ -44,7 +44,9 @@ async def connected(
     if len({str(failure) for failure in failures}) == 1:
         raise failures[0]
     msg = f"no address of {host} answers: {'; '.join(map(str, failures))}"
-    raise OSError(msg)
+    numbers = {failure.errno for failure in failures}
+    # With a number the error is of the class that goes with it.
+    raise OSError(numbers.pop(), msg) if len(numbers) == 1 else OSError(msg)
 
 
 def _new_hub(loop: asyncio.AbstractEventLoop) -> _rust.Hub | None:

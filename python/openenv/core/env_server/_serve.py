@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from typing_extensions import override
 
+from openenv.core._logs import show_warnings
 from openenv.core.env_server._extras import require_core
 
 require_core("uvicorn")
@@ -80,6 +81,7 @@ class Server:
         self.host = host
         self.port: int = self.socket.getsockname()[1]
         self._on_ready = on_ready
+        show_warnings()
         logging.getLogger("uvicorn.error").addFilter(_tell_bad_text_in_a_line)
         config = uvicorn.Config(
             app, log_level=log_level, **_settings(max_message_bytes)
