@@ -80,6 +80,7 @@ sanitize: setup ## tests of the Rust code under AddressSanitizer; needs a nightl
 nightly: setup peers ## the long runs: properties with many cases, sanitizer, conformance, half an hour of fuzzing a target
 	PROPTEST_CASES=20000 cargo test --release --locked
 	$(MAKE) sanitize
+	$(BIN)/python -m pip install --quiet 'ray>=2.40'
 	$(BIN)/pytest -m nightly $(PYTEST_OPTIONS)
 	$(MAKE) conformance
 	$(MAKE) fuzz FUZZ_SECONDS=1800

@@ -1,7 +1,8 @@
 """What becomes of log records: nothing, unless the application wants them.
 
-All loggers are children of ``openenv``, which has a `logging.NullHandler`, as the logging
-documentation asks of libraries. Our own commands and server show warnings on stderr.
+All loggers are children of ``openenv``, which has a `logging.NullHandler`, as the
+documentation of `logging` asks of libraries. Our own commands and server show warnings
+on stderr.
 """
 
 from __future__ import annotations
