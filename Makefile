@@ -5,6 +5,9 @@ VENV ?= .venv
 DIST ?= $(if $(filter .venv,$(VENV)),dist,$(VENV)/dist)
 UPSTREAM ?= $(HOME)/.cache/openenv-upstream
 UPSTREAM_VERSION := 0.10.0
+# The oldest that is spoken with.
+OLD_UPSTREAM_VERSION := 0.3.0
+OLD_UPSTREAM ?= $(HOME)/.cache/openenv-upstream-$(OLD_UPSTREAM_VERSION)
 PYTEST_OPTIONS ?=
 
 SHELL := /bin/bash
@@ -17,6 +20,7 @@ export PATH := $(HOME)/.cargo/bin:$(PATH)
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PYO3_PYTHON := $(abspath $(VENV)/bin/python)
 export OPENENV_UPSTREAM_PYTHON ?= $(UPSTREAM)/bin/python
+export OPENENV_OLD_UPSTREAM_PYTHON ?= $(OLD_UPSTREAM)/bin/python
 
 BIN := $(VENV)/bin
 STAMPS := $(VENV)/stamps
@@ -49,7 +53,7 @@ wheel: $(DIST)/stamp ## build the release wheel into dist/
 	@echo "$(WHEEL)"
 
 .PHONY: peers
-peers: $(UPSTREAM)/ready-$(UPSTREAM_VERSION) ## install upstream's own package into a virtual environment, as a peer for tests
+peers: $(UPSTREAM)/ready-$(UPSTREAM_VERSION) $(OLD_UPSTREAM)/ready ## install upstream's own packages, newest and oldest, as peers for tests
 
 .PHONY: conformance
 conformance: setup peers ## golden transcripts, upstream as a peer, and the whole Autobahn suite
@@ -161,6 +165,11 @@ $(STAMPS)/dependencies: pyproject.toml $(STAMPS)/installed
 $(UPSTREAM)/ready-$(UPSTREAM_VERSION): | $(STAMPS)/venv
 	$(BIN)/python -m venv $(UPSTREAM)
 	$(UPSTREAM)/bin/python -m pip install --quiet openenv==$(UPSTREAM_VERSION) numpy
+	@touch $@
+
+$(OLD_UPSTREAM)/ready: | $(STAMPS)/venv
+	$(BIN)/python -m venv $(OLD_UPSTREAM)
+	$(OLD_UPSTREAM)/bin/python -m pip install --quiet openenv==$(OLD_UPSTREAM_VERSION) numpy
 	@touch $@
 
 $(RIVALS)/ready-$(UPSTREAM_VERSION): | $(STAMPS)/venv

@@ -82,9 +82,38 @@ async def large(url: str) -> list[int]:
         return [len(step.observation.result["data"]["message"])]
 
 
+async def tools_alone(url: str) -> dict[str, Any]:
+    """What clients of 0.3 can do, too: their observations keep no fields of others."""
+    async with EchoEnv(base_url=url) as env:
+        await env.reset(episode_id="peer")
+        tools = await env.list_tools()
+        step = told(await env.step(say("Hello")))
+        called = await env.call_tool("echo_with_length", message="Hello")
+        try:
+            await env.call_tool("nope")
+            refused = False
+        except RuntimeError as error:
+            refused = "nope" in str(error)
+        large = await env.call_tool("echo_with_length", message="x" * LARGE)
+    with EchoEnv(base_url=url).sync() as face:
+        face.reset()
+        blocking = face.call_tool("echo_message", message="Hello")
+    return {
+        "tools": [tool.name for tool in tools],
+        "step": step,
+        "called": called,
+        "refused": refused,
+        "large": len(large["message"]),
+        "blocking": blocking,
+    }
+
+
 def main() -> None:
     """Run every part and print what it saw."""
     url = f"http://127.0.0.1:{sys.argv[1]}"
+    if sys.argv[2:] == ["tools"]:
+        print(json.dumps(asyncio.run(tools_alone(url))))  # noqa: T201 - the result
+        return
     seen = {
         "awaited": asyncio.run(awaited(url)),
         "blocking": blocking(url),

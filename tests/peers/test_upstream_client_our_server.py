@@ -14,6 +14,8 @@ from tests.support.processes import ChildProcess
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from tests.peers.conftest import Peer
+
 SCRIPT = Path(__file__).parent / "upstream_client.py"
 RUN_TIMEOUT_S = 55.0
 
@@ -25,19 +27,19 @@ def our_servers() -> Iterator[GoldenServers]:
 
 
 @pytest.fixture(scope="module")
-def seen(upstream_python: str, our_servers: GoldenServers) -> dict[str, Any]:
+def seen(peer: Peer, our_servers: GoldenServers) -> dict[str, Any]:
     """What upstream's client saw, by scenario."""
     port = our_servers.port("many")
-    with ChildProcess([upstream_python, str(SCRIPT), str(port)]) as child:
+    with ChildProcess([peer.python, str(SCRIPT), str(port), peer.version]) as child:
         assert child.wait(RUN_TIMEOUT_S) == 0, child.output()
         return json.loads(child.output().splitlines()[-1])
 
 
-def test_an_episode_of_upstreams_client(seen: dict[str, Any]):
+def test_an_episode_of_upstreams_client(seen: dict[str, Any], peer: Peer):
     expected = {
         "reset": ["reset seed=7 episode_id=None kwargs=[]", None, False],
         "step": ["hi", 0.1, False],
-        "metadata": {"k": "v", "n": [1, 2]},
+        "metadata": None if peer.is_old else {"k": "v", "n": [1, 2]},
         "state": {"episode_id": "generated", "step_count": 2, "last_message": "meta"},
     }
     assert expected == seen["steps"]
@@ -53,16 +55,23 @@ def test_errors_reach_upstreams_client_and_the_session_lives(seen: dict[str, Any
     assert alive == "alive"
 
 
-def test_a_timed_out_step_leaves_upstreams_client_usable(seen: dict[str, Any]):
+def test_a_timed_out_step_leaves_upstreams_client_usable(
+    seen: dict[str, Any], peer: Peer
+):
     expected = ["TimeoutError", "reset seed=7 episode_id=None kwargs=[]"]
-    assert expected == seen["timeout"]
+    assert expected == seen.get("timeout") or peer.is_old
 
 
 def test_sixty_four_sessions_each_get_their_own_answers(seen: dict[str, Any]):
     assert [f"session {number}" for number in range(64)] == seen["many"]["echoed"]
 
 
-def test_one_session_more_is_refused_in_upstreams_words(seen: dict[str, Any]):
+def test_one_session_more_is_refused_in_upstreams_words(
+    seen: dict[str, Any], peer: Peer
+):
+    if peer.is_old:  # its client does not read what came before the close
+        assert "1013 (try again later)" in seen["many"]["refusal"]
+        return
     expected = (
         "Server error: Server at capacity: 64/64 sessions active. "
         "Cannot accept new connections. (code: CAPACITY_REACHED)"

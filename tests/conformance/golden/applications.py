@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from typing import Any
 
 import environments as envs
@@ -90,7 +91,10 @@ def make(name: str) -> Any:
     if name in TOOL_APPLICATIONS:
         return make_with_tools(*TOOL_APPLICATIONS[name])
     environment, action, options = APPLICATIONS[name]
-    return create_app(environment, action, envs.EchoObservation, **options)
+    # Upstream 0.3 has no `state_cls`.
+    known = inspect.signature(create_app).parameters
+    taken = {name: value for name, value in options.items() if name in known}
+    return create_app(environment, action, envs.EchoObservation, **taken)
 
 
 def make_with_tools(class_name: str, options: dict[str, Any]) -> Any:
