@@ -202,7 +202,7 @@ async def test_without_a_session_timeout_an_idle_session_still_ends(tools):
             held = server.server.held_sessions.find(await create(rpc))
             timeout_s, timer = held.session.timeout_s, held.session._timer
 
-    assert 3600.0 == timeout_s
+    assert 900.0 == timeout_s
     assert timer is not None
 
 

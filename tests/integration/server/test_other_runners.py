@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import signal
+import sys
 import threading
 
+import httpx
 import pytest
 import uvicorn
 from fastapi import FastAPI
+from tests.integration.client.scripted import free_port
 from tests.integration.server.hosting import (
     RESET,
     STATE,
@@ -20,9 +24,11 @@ from tests.integration.server.hosting import (
     step,
     until,
 )
+from tests.support.processes import ROOT, ChildProcess
 
 from openenv.core.env_server import create_app
 from openenv.core.env_server._serve import _bind
+from openenv.core.generic_client import GenericEnvClient
 
 
 @contextlib.contextmanager
@@ -96,3 +102,56 @@ async def test_middleware_and_further_routes_of_the_author_work():
     assert ("observation", "state") == (answer["type"], state["type"])
     assert "x-tag: /extra" in body
     assert '{"extra":true}' in body
+
+
+async def test_the_app_works_in_process_with_httpx():
+    app = create_app(EchoEnvironment.variant(), Word, Echo)
+    transport = httpx.ASGITransport(app=app)
+    async with httpx.AsyncClient(transport=transport, base_url="http://app") as client:
+        reset = await client.post("/reset", headers={"X-OpenEnv-Session": "new"})
+        stepped = await client.post("/step", json={"action": {"text": "hi"}})
+        health = await client.get("/health")
+
+    assert ("reset", "hi") == (
+        reset.json()["observation"]["text"],
+        stepped.json()["observation"]["text"],
+    )
+    assert {"status": "healthy"} == health.json()
+
+
+async def test_a_mounted_app_is_served_below_its_path():
+    outer = FastAPI()
+    inner = create_app(EchoEnvironment.variant(), Word, Echo)
+    outer.mount("/env", inner)
+    outer.state.openenv_server = inner.state.openenv_server
+    with uvicorn_running(outer) as server:
+        async with GenericEnvClient(f"{server.url}/env") as client:
+            await client.reset()
+            answer = await client.step({"text": "hi"})
+            schemas = await client.schema()
+
+    assert "hi" == answer.observation["text"]
+    assert {"action", "observation", "state"} <= set(schemas)
+
+
+@pytest.mark.parametrize("worker", ["uvicorn_worker", "uvicorn.workers"])
+async def test_gunicorns_uvicorn_worker_serves_the_app(worker):
+    pytest.importorskip("gunicorn", reason="gunicorn is not installed")
+    pytest.importorskip(worker, reason=f"there is no {worker}")
+    port = free_port()
+    command = [
+        *(sys.executable, "-m", "gunicorn", "grid_world_env.server.app:app"),
+        *("-w", "1", "-k", f"{worker}.UvicornWorker", "-b", f"127.0.0.1:{port}"),
+        *("--pythonpath", str(ROOT / "envs")),
+    ]
+    with ChildProcess(command) as child:
+        client = GenericEnvClient(f"http://127.0.0.1:{port}")
+        await client.connect(retry_s=30)
+        async with client:
+            await client.reset(seed=1)
+            answer = await client.step({"direction": "up"})
+        child.send_signal(signal.SIGTERM)
+        code = await asyncio.to_thread(child.wait, 20)
+
+    assert False is answer.done
+    assert 0 == code

@@ -67,3 +67,8 @@ def _positive(text: str | None) -> int | None:
         )
         raise ValueError(message)
     return number
+
+
+def read_readme_path() -> str | None:
+    """Return where ``ENV_README_PATH`` says the README is, None when unset or empty."""
+    return os.environ.get("ENV_README_PATH") or None  # noqa: TID251 - as above

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from openenv.core.env_server._sessions import Session
 
 # Nothing tells that the holder of an id is gone.  An agent may think for long between
-# two calls; an hour is what gateways keep for one.  `session_timeout` sets another.
-HELD_IDLE_S: Final = 3600.0
+# two calls; a slot must come free in reasonable time.  `session_timeout` sets another.
+HELD_IDLE_S: Final = 900.0
 
 
 class HeldSession:
@@ -96,12 +96,13 @@ class HeldSessions:
         self._held: dict[str, HeldSession] = {}
         self._endings: set[asyncio.Task[None]] = set()
 
-    def hold(self, session: Session) -> None:
+    def hold(self, session: Session) -> HeldSession:
         """Keep an open session until it is closed or idle for too long."""
         held = self._held[session.id] = HeldSession(session)
         if session.timeout_s is None:
             session.timeout_s = HELD_IDLE_S
         session.watch(partial(self._expired, held))
+        return held
 
     def find(self, session_id: str) -> HeldSession:
         """Return the session of that id.

@@ -17,7 +17,7 @@ class GetEndpointConfig:
     """One GET route: where it is, what answers, how it is documented."""
 
     path: str
-    handler: Callable[[], BaseModel | dict[str, object] | Awaitable[object]]
+    handler: Callable[..., BaseModel | dict[str, object] | Awaitable[object]]
     response_model: type[BaseModel | dict[str, object]]
     tag: str
     summary: str

@@ -1,7 +1,8 @@
-"""``POST /reset``, ``POST /step``, ``GET /state``: one environment a request.
+"""``POST /reset``, ``POST /step``, ``GET /state``: of a session, or of one request.
 
-As upstream each request builds an environment, uses it once and closes it; it does
-not count against the sessions.  Nothing of it runs on the I/O loop.
+Without a session each request, as upstream's, builds an environment, uses it once and
+closes it; it does not count against the sessions.  See `_http_sessions` for the others.
+Nothing of it runs on the I/O loop.
 """
 
 # ruff: noqa: ANN401 - the authors' values may be of any type
@@ -11,7 +12,12 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, Any, cast
 
-from fastapi import Body, FastAPI, HTTPException
+from fastapi import (
+    Body,
+    FastAPI,
+    HTTPException,
+    Request,
+)
 from fastapi.encoders import jsonable_encoder
 from fastapi.exception_handlers import (
     request_validation_exception_handler as _FASTAPIS_HANDLER,  # noqa: N812
@@ -29,6 +35,7 @@ from openenv.core.env_server._dispatch import (
     state_plan,
     step_plan,
 )
+from openenv.core.env_server._routes._http_sessions import HttpSession
 from openenv.core.env_server._wire_errors import InvalidMessage, error_data
 from openenv.core.env_server.types import (
     EnvironmentMetadata,
@@ -42,12 +49,12 @@ from openenv.errors import (
     EnvironmentFactoryError,
     EnvironmentFault,
     SessionCapacityError,
+    SessionNotFoundError,
 )
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from fastapi import Request
     from pydantic import BaseModel
 
     from openenv.core.env_server._hosted import Hosted
@@ -65,21 +72,24 @@ def register_control_routes(app: FastAPI, server: HTTPEnvServer) -> None:
     encode = _observation_encoder(server)
 
     async def reset(
+        http: Request,
         request: ResetRequest = Body(default_factory=ResetRequest),  # noqa: B008 - FastAPI's way
     ) -> Response:
         keywords = _given(request)
-        return await _respond(
-            server, lambda hosted: reset_plan(hosted, keywords), encode
-        )
 
-    async def step(request: StepRequest) -> Response:
+        def plan(hosted: Hosted) -> Plan:
+            return reset_plan(hosted, keywords)
+
+        return await _respond(server, http, "reset", plan, encode)
+
+    async def step(http: Request, request: StepRequest) -> Response:
         keywords = _given(request)
         del keywords["action"]
 
         def plan(hosted: Hosted) -> Plan:
             return step_plan(hosted, _action(server, request.action), keywords)
 
-        return await _respond(server, plan, encode)
+        return await _respond(server, http, "step", plan, encode)
 
     if app.exception_handlers.get(RequestValidationError) is _FASTAPIS_HANDLER:
         app.add_exception_handler(RequestValidationError, _refuse_request)
@@ -104,31 +114,48 @@ def register_control_routes(app: FastAPI, server: HTTPEnvServer) -> None:
     )
 
 
-async def read_state(server: HTTPEnvServer) -> Response:
-    """Answer with the state of a fresh environment in the form of ``state_cls``."""
-    return await _respond(server, state_plan, server.state_json)
+async def read_state(server: HTTPEnvServer, http: Request) -> Response:
+    """Answer with the environment's state in the form of ``state_cls``."""
+    return await _respond(server, http, "state", state_plan, server.state_json)
 
 
-async def read_metadata(server: HTTPEnvServer) -> Response:
-    """Answer with a fresh environment's metadata."""
+async def read_metadata(server: HTTPEnvServer, http: Request) -> Response:
+    """Answer with the environment's metadata."""
 
     def plan(hosted: Hosted) -> Plan:
         call = hosted.environment.get_metadata
         return Plan("metadata", call, awaited=False, ignored=[])
 
-    return await _respond(server, plan, _metadata_json)
+    return await _respond(server, http, "metadata", plan, _metadata_json)
 
 
 async def _respond(
     server: HTTPEnvServer,
+    http: Request,
+    op: str,
     plan: Callable[[Hosted], Plan],
     encode: Callable[[Any], bytes],
 ) -> Response:
-    """Build an environment, make the planned call, encode its result there.
+    """Answer a request from its session's environment, or from one of its own."""
+    session = HttpSession.of(http)
+    response = await _answer(server, session, op, plan, encode)
+    session.tell(http, response)
+    return response
+
+
+async def _answer(
+    server: HTTPEnvServer,
+    session: HttpSession,
+    op: str,
+    plan: Callable[[Hosted], Plan],
+    encode: Callable[[Any], bytes],
+) -> Response:
+    """Make the planned call and encode its result, both where the environment runs.
 
     Returns:
-        The result; 422 for an invalid action, 500 for a fault of the environment,
-        503 when hung requests hold all threads, all with a JSON body.
+        The result; 404 for an unknown session, 422 for an invalid action, 500 for a
+        fault of the environment, 503 when there is no slot for a session or hung
+        requests hold all threads, all with a JSON body.
 
     Raises:
         HTTPException: the environment raised it.
@@ -141,13 +168,18 @@ async def _respond(
         return _boundary.call(encode, await call_planned(hosted, plan(hosted)))
 
     try:
-        body = await server.runtimes.current().one_shot(function, coroutine)
+        await session.find(server, op)
+        body = await session.run(server, function, coroutine)
     except InvalidMessage as error:
         return _invalid(error)
+    except SessionNotFoundError as error:
+        return _json(_rust.json_encode({"detail": error_data(error)}), 404)
     except SessionCapacityError as error:
         return _json(_rust.json_encode({"detail": error_data(error)}), 503)
     except (EnvironmentFault, EnvironmentFactoryError) as error:
         return _fault_response(error)
+    if session.held is not None:
+        session.held.step_count += op == "step"
     return _json(body, 200)
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from fastapi import Request  # noqa: TC002 - FastAPI reads the annotation
+
 from openenv.core.env_server._codec import json_schema
 from openenv.core.env_server._routes.http import read_metadata, read_state
 from openenv.core.env_server.route_config import (
@@ -26,8 +28,8 @@ if TYPE_CHECKING:
 def register_state_route(app: FastAPI, server: HTTPEnvServer) -> None:
     """Add ``/state``."""
 
-    async def endpoint() -> Response:
-        return await read_state(server)
+    async def endpoint(http: Request) -> Response:
+        return await read_state(server, http)
 
     state = GetEndpointConfig(
         path="/state",
@@ -59,8 +61,8 @@ def register_info_routes(app: FastAPI, server: HTTPEnvServer) -> None:
 
 
 def _metadata(server: HTTPEnvServer) -> GetEndpointConfig:
-    async def endpoint() -> Response:
-        return await read_metadata(server)
+    async def endpoint(http: Request) -> Response:
+        return await read_metadata(server, http)
 
     return GetEndpointConfig(
         path="/metadata",
