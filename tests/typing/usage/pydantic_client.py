@@ -78,6 +78,11 @@ async def awaiting() -> None:
         assert_type(await task, StepResult[Board])
         both = await asyncio.gather(env.reset(), env.state())
         assert_type(both, tuple[StepResult[Board], Count])
+        async with await env.new_session() as second:
+            assert_type(second, GridEnv)
+        assert_type(await env.schema(), dict[str, Any])
+    patient = GridEnv("https://h", verify="ca.pem", proxy=None, io="thread")
+    assert_type(await patient.connect(retry_s=30.0), GridEnv)
     half = HalfEnv[Board]("h")
     assert_type((await half.reset()).observation, Board)
     assert_type(await OverridingEnv("h").reset(), StepResult[Board])
@@ -90,6 +95,7 @@ def blocking() -> None:
         assert_type(env.reset(seed=1), StepResult[Board])
         assert_type(env.step(Move(direction="up")).observation.cells, list[int])
         assert_type(env.state().moves, int)
+        assert_type(env.new_session(), SyncEnvClient[Move, Board, Count])
         assert_type(env.async_client, EnvClient[Move, Board, Count])
         env.close()
     with GridEnv("http://h") as client:  # bare calls inside are awaitables to a checker
@@ -111,6 +117,7 @@ async def mistakes(env: GridEnv) -> None:
     env.reset().observation
     # expect: arg-type, reportArgumentType
     GridEnv("h", message_timeout_s="1")
+    GridEnv("h", io="process")  # expect: arg-type, reportArgumentType
     GridEnv("h", time_limit_s=1)  # expect: call-arg, reportCallIssue
     env.sync().step(3)  # expect: arg-type, reportArgumentType
     # expect: attr-defined, reportGeneralTypeIssues
