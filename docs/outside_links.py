@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import re
-from typing import Any
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from mkdocs.structure.pages import Page
 
 LINK = re.compile(r"\[([^\]]+)\]\(\.\./([^)#]+)(?:#[^)]*)?\)")
 
 
-def on_page_markdown(markdown: str, *, page: Any, **_: Any) -> str:
+def on_page_markdown(markdown: str, *, page: Page, **_: object) -> str:
     """Replace `[text](../path)` by the text and, where it does not say it, the path."""
     if "/" in page.file.src_uri:
         return markdown
