@@ -123,7 +123,7 @@ check-python: setup
 check-types: setup
 	$(BIN)/mypy python envs
 	MYPYPATH=python $(BIN)/stubtest openenv._rust --allowlist .ci/stubtest-allowlist.txt
-	$(BIN)/pytest -q tests/typing $(PYTEST_OPTIONS)
+	$(BIN)/pytest -q tests/typing
 
 check-imports: setup
 	PYTHONPATH=python:envs $(BIN)/lint-imports
