@@ -107,7 +107,7 @@ def _run(*command: str) -> str:
         capture_output=True,
         text=True,
         check=False,
-        timeout=100,
+        timeout=200,  # a busy machine: each takes 14 s of CPU at most
     )
     assert done.returncode in {0, 1}, done.stdout + done.stderr
     return done.stdout

@@ -34,7 +34,7 @@ def _expected(checker: str) -> Report:
     return report
 
 
-pytestmark = pytest.mark.timeout(120)
+pytestmark = pytest.mark.timeout(240)
 
 
 @pytest.fixture(scope="module")
