@@ -46,7 +46,12 @@ test: setup ## cargo test, then the whole Python suite with the built wheel
 	OPENENV_WHEEL="$(WHEEL)" $(BIN)/pytest $(PYTEST_OPTIONS)
 
 .PHONY: check
-check: check-rust check-unsafe check-python check-types check-imports check-crates ## formatters, linters, unsafe code, types, floors of imports, list of crates
+check: check-rust check-unsafe check-python check-types check-imports check-crates docs ## formatters, linters, unsafe code, types, floors of imports, list of crates, the site
+
+.PHONY: docs
+docs: setup ## build the site of docs/ into site/: links are checked, nothing is loaded from elsewhere
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --site-dir site
+	@! grep -rlE '<(script|link|img|iframe)[^>]* (src|href)="(https?:)?//' site --include='*.html'
 
 .PHONY: wheel
 wheel: $(DIST)/stamp ## build the release wheel into dist/
@@ -97,7 +102,7 @@ format: setup ## rewrite the sources as the formatters want them
 
 .PHONY: clean
 clean: ## remove everything that was built here
-	rm -rf $(VENV) $(DIST) target
+	rm -rf $(VENV) $(DIST) target site
 
 # --- parts of `check` ---
 
@@ -118,6 +123,7 @@ check-python: setup
 check-types: setup
 	$(BIN)/mypy python envs
 	MYPYPATH=python $(BIN)/stubtest openenv._rust --allowlist .ci/stubtest-allowlist.txt
+	$(BIN)/pytest -q tests/typing
 
 check-imports: setup
 	PYTHONPATH=python:envs $(BIN)/lint-imports

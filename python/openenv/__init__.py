@@ -35,15 +35,17 @@ def _load_package_version() -> str:
 __version__ = _load_package_version()
 
 
-def __getattr__(name: str) -> object:
-    if name in _SUBPACKAGES:
-        return import_module(f"openenv.{name}")
-    if name not in __all__:
-        message = f"module 'openenv' has no attribute {name!r}"
-        raise AttributeError(message)
-    value: object = getattr(import_module("openenv.core"), name)
-    globals()[name] = value
-    return value
+if not TYPE_CHECKING:  # a checker shall find a wrong name
+
+    def __getattr__(name: str) -> object:
+        if name in _SUBPACKAGES:
+            return import_module(f"openenv.{name}")
+        if name not in __all__:
+            message = f"module 'openenv' has no attribute {name!r}"
+            raise AttributeError(message)
+        value: object = getattr(import_module("openenv.core"), name)
+        globals()[name] = value
+        return value
 
 
 def __dir__() -> list[str]:

@@ -11,7 +11,7 @@ import json
 from dataclasses import dataclass, field
 from enum import StrEnum
 from importlib.resources import files
-from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Literal, Self
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
@@ -34,11 +34,11 @@ _Share = Annotated[float, Field(ge=0)]
 
 
 class _Open(BaseModel):
-    model_config = ConfigDict(extra="allow", strict=True)
+    model_config: ClassVar[ConfigDict] = ConfigDict(extra="allow", strict=True)
 
 
 class _Closed(BaseModel):
-    model_config = ConfigDict(extra="forbid", strict=True)
+    model_config: ClassVar[ConfigDict] = ConfigDict(extra="forbid", strict=True)
 
 
 class RewardDeclaration(_Closed):

@@ -38,7 +38,8 @@ __all__ = [
 ]
 __all__ += env_server.__all__
 
-__getattr__ = lazy_getattr(__name__, _MODULES, globals())
+if not TYPE_CHECKING:  # a checker shall find a wrong name
+    __getattr__ = lazy_getattr(__name__, _MODULES, globals())
 
 
 def __dir__() -> list[str]:

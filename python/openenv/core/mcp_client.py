@@ -8,7 +8,7 @@ meet the environment that ``reset`` and ``step`` act on, and no second session i
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict
 from typing_extensions import override
@@ -39,7 +39,7 @@ _LIFTED = ("done", "reward", "metadata")
 class GenericMCPObservation(Observation):
     """An observation that is not about tools; its fields are attributes."""
 
-    model_config = ConfigDict(
+    model_config: ClassVar[ConfigDict] = ConfigDict(
         extra="allow", validate_assignment=True, arbitrary_types_allowed=True
     )
 

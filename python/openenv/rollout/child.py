@@ -58,7 +58,7 @@ class ChildServer:
         self._process: asyncio.subprocess.Process | None = None
         self._output: deque[bytes] = deque(maxlen=_KEPT_LINES)
         self._drain: asyncio.Task[None] | None = None
-        self.base_url = ""
+        self.base_url: str = ""
 
     async def __aenter__(self) -> Self:
         try:

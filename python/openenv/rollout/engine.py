@@ -107,7 +107,7 @@ class Engine:
         tally: Tally | None = None,
     ) -> None:
         self.plan = plan
-        self.tally = tally if tally is not None else Tally(planned=plan.episodes)
+        self.tally: Tally = tally if tally is not None else Tally(planned=plan.episodes)
         self._make_session = make_session
         self._policy = policy
         self._on_record = on_record

@@ -78,7 +78,7 @@ class Rollout:
 
     def __init__(self, options: RolloutOptions) -> None:
         self.options = options
-        self.tally = Tally(planned=options.episodes)
+        self.tally: Tally = Tally(planned=options.episodes)
         self._engine: Engine | None = None
         self._phase = Phase.WAITING
         self._environment = _find_environment(options)

@@ -23,7 +23,13 @@ ROLLOUT = Document("docs/rollout.md")
 GRID_WORLD = Document("envs/grid_world_env/README.md")
 README = Document("README.md")
 # Run in tests/integration/mcp/test_document.py and tests/envs/test_echo_environment.py.
-ELSEWHERE = {"docs/mcp.md", "envs/echo_env/README.md"}
+# docs/tutorial.md and docs/troubleshooting.md have test files of their own beside this.
+ELSEWHERE = {
+    "docs/mcp.md",
+    "docs/troubleshooting.md",
+    "docs/tutorial.md",
+    "envs/echo_env/README.md",
+}
 # What they show needs an image or a cluster: the words are checked, not the deeds.
 NEEDS_MORE = {"docs/kubernetes.md", "docs/providers.md"}
 

@@ -221,7 +221,8 @@ __all__ = [
     "serve",
 ]
 
-__getattr__ = lazy_getattr(__name__, MODULES, globals())
+if not TYPE_CHECKING:  # a checker shall find a wrong name
+    __getattr__ = lazy_getattr(__name__, MODULES, globals())
 
 
 def __dir__() -> list[str]:

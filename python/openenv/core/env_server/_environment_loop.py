@@ -38,8 +38,8 @@ class Errand:
     def __init__(
         self, function: Callable[[], Coroutine[Any, Any, object]], mailbox: Mailbox
     ) -> None:
-        self.function = function
-        self.finished = False
+        self.function: Callable[[], Coroutine[Any, Any, object]] = function
+        self.finished: bool = False
         self.future: asyncio.Future[Any] = mailbox.loop.create_future()
         self._mailbox = mailbox
         self._task: asyncio.Task[None] | None = None

@@ -60,11 +60,11 @@ class Job:
     def __init__(
         self, lane: Lane, function: Callable[[], object], future: asyncio.Future[Any]
     ) -> None:
-        self.lane = lane
-        self.function = function
-        self.future = future
-        self.due_s = 0.0
-        self.finished = False
+        self.lane: Lane = lane
+        self.function: Callable[[], object] = function
+        self.future: asyncio.Future[Any] = future
+        self.due_s: float = 0.0
+        self.finished: bool = False
         self._token = [True]
 
     @property
@@ -87,7 +87,7 @@ class Worker:
         self.base = base
         self.lanes: set[Lane] = set()
         self.running: Lane | None = None
-        self.since_s = 0.0
+        self.since_s: float = 0.0
         self._pool = pool
         self._queue: SimpleQueue[Job | None] = SimpleQueue()
         # One writer each: submitted by the loop, finished by the thread.
@@ -192,7 +192,7 @@ class Pool:
     ) -> None:
         self.mailbox = mailbox
         self.max_threads = max_threads
-        self.base_threads = min(base_threads, max_threads)
+        self.base_threads: int = min(base_threads, max_threads)
         self.idle_s = idle_s
         self._fixed = fixed
         self.abandoned_lanes = 0

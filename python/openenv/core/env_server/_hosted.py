@@ -35,7 +35,7 @@ class Hosted:
             for name in ("reset", "step")
             if overrides_method(environment, f"{name}_async")
         )
-        self.is_async = bool(self._async_methods)
+        self.is_async: bool = bool(self._async_methods)
         self._accepted: dict[str, _Parameters] = {}
 
     def method(self, name: str) -> tuple[Method, bool]:

@@ -76,7 +76,7 @@ class Server:
         log_level: str | int | None = None,
         on_ready: Callable[[str, int], None] | None = None,
     ) -> None:
-        self.socket = _bind(host, port)
+        self.socket: socket.socket = _bind(host, port)
         _tell(app, "max_message_bytes", max_message_bytes)
         self.host = host
         self.port: int = self.socket.getsockname()[1]

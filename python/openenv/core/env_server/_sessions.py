@@ -56,11 +56,11 @@ class Session:
     """
 
     def __init__(self, runner: Runner, timeout_s: float | None) -> None:
-        self.id = str(uuid4())
+        self.id: str = str(uuid4())
         self.runner = runner
-        self.created_at = time.time()  # noqa: TID251 - SessionInfo tells wall time
+        self.created_at: float = time.time()  # noqa: TID251 - SessionInfo tells wall time
         self.step_count = 0
-        self.busy = False
+        self.busy: bool = False
         self.outlived = False
         self.abandoned = False
         self.timeout_s = timeout_s

@@ -28,7 +28,11 @@ from openenv.core.env_server._arguments import (
     supports_concurrency,
     thread_limits,
 )
-from openenv.core.env_server._codec import action_decoder, state_members
+from openenv.core.env_server._codec import (
+    ActionDecoder,
+    action_decoder,
+    state_members,
+)
 from openenv.core.env_server._config import read_settings, server_mode
 from openenv.core.env_server._dispatch import Dispatcher
 from openenv.core.env_server._mcp import ToolsRpc
@@ -111,26 +115,28 @@ class HTTPEnvServer:
         self.observation_cls = observation_cls
         self.state_cls = state_cls
         self.reset_observation_cls = reset_observation_cls
-        self.env_name = env_name or getattr(env, "__name__", None) or "environment"
+        self.env_name: str = env_name or getattr(env, "__name__", None) or "environment"
         config = configured(max_concurrent_envs, concurrency_config)
         override = read_settings().max_concurrent_envs
         wanted = max(config.max_concurrent_envs, override or 1)
-        self.is_concurrency_safe = supports_concurrency(env, config, wanted)
+        self.is_concurrency_safe: bool = supports_concurrency(env, config, wanted)
         self._config = self._effective(config, override)
-        self.action_decoder = action_decoder(action_cls)
-        self.dict_observations = observation_cls is None or observation_cls is dict
+        self.action_decoder: ActionDecoder = action_decoder(action_cls)
+        self.dict_observations: bool = (
+            observation_cls is None or observation_cls is dict
+        )
         by_step = action_cls in {CallToolAction, ListToolsAction}
-        self.tools_rpc = ToolsRpc(by_step=by_step)
-        self.dispatcher = Dispatcher(
+        self.tools_rpc: ToolsRpc = ToolsRpc(by_step=by_step)
+        self.dispatcher: Dispatcher = Dispatcher(
             self.action_decoder, self.tools_rpc, dicts=self.dict_observations
         )
         self._session_registry = Sessions(
             self._config, concurrent=self.is_concurrency_safe
         )
-        self.held_sessions = HeldSessions(self._session_registry.end)
+        self.held_sessions: HeldSessions = HeldSessions(self._session_registry.end)
         limits = thread_limits(env, self._config.max_concurrent_envs)
-        self.runtimes = Runtimes(env, limits)
-        self.state_model = _state_model(state_cls)
+        self.runtimes: Runtimes = Runtimes(env, limits)
+        self.state_model: type[Any] = _state_model(state_cls)
         self._state_adapter = TypeAdapter(self.state_model)
         self.max_message_bytes: int | None = None  # told to peers once it is known
         self.stop_by_s: float | None = None  # when `close` gives up (time.monotonic)

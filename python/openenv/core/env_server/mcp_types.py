@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 from enum import Enum, StrEnum
-from typing import Any, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 from typing_extensions import override
@@ -46,7 +46,7 @@ class McpMethod(StrEnum):
 class JsonRpcError(BaseModel):
     """The ``error`` member of a response."""
 
-    model_config = ConfigDict(extra="forbid")
+    model_config: ClassVar[ConfigDict] = ConfigDict(extra="forbid")
 
     code: int
     message: str
@@ -64,7 +64,7 @@ class JsonRpcError(BaseModel):
 class JsonRpcRequest(BaseModel):
     """A request."""
 
-    model_config = ConfigDict(extra="forbid")
+    model_config: ClassVar[ConfigDict] = ConfigDict(extra="forbid")
 
     jsonrpc: Literal["2.0"]
     method: str
@@ -75,7 +75,7 @@ class JsonRpcRequest(BaseModel):
 class JsonRpcResponse(BaseModel):
     """A response: a result or an error, never both."""
 
-    model_config = ConfigDict(extra="forbid")
+    model_config: ClassVar[ConfigDict] = ConfigDict(extra="forbid")
 
     jsonrpc: Literal["2.0"] = "2.0"
     result: Any | None = None
@@ -129,7 +129,7 @@ class JsonRpcResponse(BaseModel):
 class Tool(BaseModel):
     """A tool an environment offers."""
 
-    model_config = ConfigDict(extra="forbid")
+    model_config: ClassVar[ConfigDict] = ConfigDict(extra="forbid")
 
     name: str
     description: str
@@ -149,7 +149,7 @@ class ToolErrorType(StrEnum):
 class ToolError(BaseModel):
     """A failure around a tool, not one the tool itself reports."""
 
-    model_config = ConfigDict(extra="forbid")
+    model_config: ClassVar[ConfigDict] = ConfigDict(extra="forbid")
 
     error_type: ToolErrorType
     message: str
@@ -186,7 +186,7 @@ class CallToolObservation(Observation):
 class WSMCPMessage(BaseModel):
     """A JSON-RPC request inside a ``/ws`` message."""
 
-    model_config = ConfigDict(extra="forbid")
+    model_config: ClassVar[ConfigDict] = ConfigDict(extra="forbid")
 
     type: Literal["mcp"] = "mcp"
     data: dict[str, Any]
@@ -195,7 +195,7 @@ class WSMCPMessage(BaseModel):
 class WSMCPResponse(BaseModel):
     """A JSON-RPC response inside a ``/ws`` message."""
 
-    model_config = ConfigDict(extra="forbid")
+    model_config: ClassVar[ConfigDict] = ConfigDict(extra="forbid")
 
     type: str = "mcp"
     data: dict[str, Any]

@@ -8,7 +8,7 @@ framework, so that clients may import it.
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
@@ -50,7 +50,7 @@ class WSErrorCode(StrEnum):
 class Action(BaseModel):
     """What an agent does; subclass it with the fields of your environment."""
 
-    model_config = ConfigDict(
+    model_config: ClassVar[ConfigDict] = ConfigDict(
         extra="forbid", validate_assignment=True, arbitrary_types_allowed=True
     )
 
@@ -62,7 +62,7 @@ class Action(BaseModel):
 class Observation(BaseModel):
     """What an agent sees after a reset or a step; subclass it."""
 
-    model_config = ConfigDict(
+    model_config: ClassVar[ConfigDict] = ConfigDict(
         extra="forbid", validate_assignment=True, arbitrary_types_allowed=True
     )
 
@@ -79,7 +79,7 @@ class Observation(BaseModel):
 class State(BaseModel):
     """What an environment tells about itself beside observations."""
 
-    model_config = ConfigDict(
+    model_config: ClassVar[ConfigDict] = ConfigDict(
         extra="allow", validate_assignment=True, arbitrary_types_allowed=True
     )
 
@@ -94,7 +94,7 @@ class State(BaseModel):
 class ResetRequest(BaseModel):
     """Body of ``POST /reset``; unknown keys go to ``reset`` as keywords."""
 
-    model_config = ConfigDict(
+    model_config: ClassVar[ConfigDict] = ConfigDict(
         extra="allow",
         json_schema_extra={
             "examples": [{"seed": 7, "episode_id": "episode-7"}, {}],
@@ -112,7 +112,7 @@ class ResetRequest(BaseModel):
 class _ControlResponse(BaseModel):
     """What both control routes answer."""
 
-    model_config = ConfigDict(extra="forbid")
+    model_config: ClassVar[ConfigDict] = ConfigDict(extra="forbid")
 
     observation: dict[str, Any] = Field(
         ..., description="Observation without reward and done"
@@ -131,7 +131,7 @@ class ResetResponse(_ControlResponse):
 class StepRequest(BaseModel):
     """Body of ``POST /step``; unknown keys go to ``step`` as keywords."""
 
-    model_config = ConfigDict(extra="allow")
+    model_config: ClassVar[ConfigDict] = ConfigDict(extra="allow")
 
     action: dict[str, Any] = Field(..., description="Fields of the action")
     timeout_s: float | None = Field(
@@ -149,7 +149,9 @@ class StepResponse(_ControlResponse):
 class BaseMessage(BaseModel):
     """Base of messages that allow no unknown keys."""
 
-    model_config = ConfigDict(extra="forbid", validate_assignment=True)
+    model_config: ClassVar[ConfigDict] = ConfigDict(
+        extra="forbid", validate_assignment=True
+    )
 
 
 class CodeExecResult(BaseMessage):
@@ -227,7 +229,7 @@ WSIncomingMessage = Annotated[
 class WSObservationResponse(BaseModel):
     """Reply to reset and step."""
 
-    model_config = ConfigDict(extra="forbid")
+    model_config: ClassVar[ConfigDict] = ConfigDict(extra="forbid")
 
     type: Literal["observation"] = "observation"
     data: dict[str, Any]
@@ -236,7 +238,7 @@ class WSObservationResponse(BaseModel):
 class WSStateResponse(BaseModel):
     """Reply to state."""
 
-    model_config = ConfigDict(extra="forbid")
+    model_config: ClassVar[ConfigDict] = ConfigDict(extra="forbid")
 
     type: Literal["state"] = "state"
     data: dict[str, Any]
@@ -245,7 +247,7 @@ class WSStateResponse(BaseModel):
 class WSErrorResponse(BaseModel):
     """Reply to anything that failed."""
 
-    model_config = ConfigDict(extra="forbid")
+    model_config: ClassVar[ConfigDict] = ConfigDict(extra="forbid")
 
     type: Literal["error"] = "error"
     data: dict[str, Any]

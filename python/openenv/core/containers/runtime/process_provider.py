@@ -50,7 +50,7 @@ class ProcessProvider(ServerProcess):
         context_timeout_s: float = CONTEXT_TIMEOUT_S,
     ) -> None:
         super().__init__()
-        self.environment = str(environment)
+        self.environment: str = str(environment)
         self.host = host
         self.env_vars = env_vars
         self.context_timeout_s = context_timeout_s

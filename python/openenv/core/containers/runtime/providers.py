@@ -136,12 +136,11 @@ class RuntimeProvider(ABC):
 
 # Upstream has all container providers in this module.
 _HERE = "openenv.core.containers.runtime"
-__getattr__ = lazy_getattr(
-    __name__,
-    {
-        f"{_HERE}.kubernetes_provider": ("KubernetesProvider",),
-        f"{_HERE}.local_docker_provider": ("LocalDockerProvider",),
-        f"{_HERE}.docker_swarm_provider": ("DockerSwarmProvider",),
-    },
-    globals(),
-)
+_MODULES: dict[str, tuple[str, ...]] = {
+    f"{_HERE}.kubernetes_provider": ("KubernetesProvider",),
+    f"{_HERE}.local_docker_provider": ("LocalDockerProvider",),
+    f"{_HERE}.docker_swarm_provider": ("DockerSwarmProvider",),
+}
+
+if not TYPE_CHECKING:  # a checker shall find a wrong name
+    __getattr__ = lazy_getattr(__name__, _MODULES, globals())

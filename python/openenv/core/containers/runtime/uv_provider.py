@@ -58,7 +58,7 @@ class UVProvider(ServerProcess):
     ) -> None:
         super().__init__()
         is_url = project_path.startswith(GIT_URL_PREFIX)
-        self.project_path = (
+        self.project_path: str = (
             project_path if is_url else str(Path(project_path).absolute())
         )
         self.app = app

@@ -1,4 +1,4 @@
-"""Code as users write it; `test_client_usage.py` has mypy --strict read it."""
+"""A client with pydantic models: awaited, blocking, with hooks and overrides."""
 
 from __future__ import annotations
 
@@ -6,27 +6,24 @@ import asyncio
 from collections.abc import Awaitable
 from typing import Any, Generic, TypeVar, assert_type
 
-from pydantic import BaseModel
-
 from openenv.core.client_types import StepResult
 from openenv.core.env_client import EnvClient
-from openenv.core.generic_client import GenericAction, GenericEnvClient
+from openenv.core.env_server import Action, Observation, State
 from openenv.core.sync_client import SyncEnvClient
-from openenv.errors import CapacityReached, ConnectionClosed, RequestTimeout
 
 ObsT = TypeVar("ObsT")
 
 
-class Move(BaseModel):
+class Move(Action):
     direction: str
 
 
-class Board(BaseModel):
+class Board(Observation):
     cells: list[int]
 
 
-class Count(BaseModel):
-    step_count: int
+class Count(State):
+    moves: int = 0
 
 
 class GridEnv(EnvClient[Move, Board, Count]):
@@ -61,6 +58,8 @@ class HalfEnv(EnvClient[Move, ObsT, Count], Generic[ObsT]):
 
 
 async def awaiting() -> None:
+    # reveals: StepResult[Board]
+    reveal_type(await GridEnv("http://h").step(Move(direction="up")))
     async with GridEnv("http://h", headers={"a": "b"}) as env:
         assert_type(env, GridEnv)
         assert_type(await env.connect(), GridEnv)
@@ -68,42 +67,59 @@ async def awaiting() -> None:
         result = await env.step(Move(direction="up"), timeout_s=1.0)
         assert_type(result, StepResult[Board])
         assert_type(result.observation, Board)
+        assert_type(result.observation.reward, bool | int | float | None)
         assert_type(result.reward, float | None)
+        assert_type(result.done, bool)
         assert_type(result.metadata, dict[str, Any] | None)
         assert_type(await env.state(), Count)
+        assert_type((await env.state()).episode_id, str | None)
         assert_type(await env.go_home(), StepResult[Board])
         task = asyncio.create_task(env.step_async(Move(direction="up")))
         assert_type(await task, StepResult[Board])
         both = await asyncio.gather(env.reset(), env.state())
         assert_type(both, tuple[StepResult[Board], Count])
-        await env.step("up")  # expect: arg-type
-        await env.step(Move(direction="up"), speed=2)  # expect: call-arg
+        async with await env.new_session() as second:
+            assert_type(second, GridEnv)
+        assert_type(await env.schema(), dict[str, Any])
+    patient = GridEnv("https://h", verify="ca.pem", proxy=None, io="thread")
+    assert_type(await patient.connect(retry_s=30.0), GridEnv)
+    half = HalfEnv[Board]("h")
+    assert_type((await half.reset()).observation, Board)
+    assert_type(await OverridingEnv("h").reset(), StepResult[Board])
 
 
 def blocking() -> None:
     with GridEnv("http://h").sync() as env:
+        reveal_type(env)  # reveals: SyncEnvClient[Move, Board, Count]
         assert_type(env, SyncEnvClient[Move, Board, Count])
         assert_type(env.reset(seed=1), StepResult[Board])
         assert_type(env.step(Move(direction="up")).observation.cells, list[int])
-        assert_type(env.state().step_count, int)
+        assert_type(env.state().moves, int)
+        assert_type(env.new_session(), SyncEnvClient[Move, Board, Count])
         assert_type(env.async_client, EnvClient[Move, Board, Count])
-        env.step(3)  # expect: arg-type
+        env.close()
+    with GridEnv("http://h") as client:  # bare calls inside are awaitables to a checker
+        assert_type(client, GridEnv)
 
 
-async def generic() -> None:
-    env = GenericEnvClient("h")
-    result = await env.step(GenericAction(direction="up"))
-    assert_type(result, StepResult[dict[str, Any]])
-    half = HalfEnv[Board]("h")
-    assert_type((await half.reset()).observation, Board)
-
-
-async def errors(env: GridEnv) -> None:
-    try:
-        await env.reset()
-    except CapacityReached as full:
-        assert_type(full.max_sessions, int | None)
-    except ConnectionClosed as closed:
-        assert_type(closed.code, int)
-    except RequestTimeout as timeout:
-        assert_type(timeout.timeout_s, float)
+async def mistakes(env: GridEnv) -> None:
+    await env.step("up")  # expect: arg-type, reportArgumentType
+    await env.step()  # expect: call-arg, reportCallIssue
+    # expect: call-arg, reportCallIssue
+    await env.step(Move(direction="up"), speed=2)
+    # expect: arg-type, reportArgumentType
+    await env.step(Move(direction=3))
+    result = await env.reset()
+    # expect: attr-defined, reportAttributeAccessIssue
+    result.observation.sells
+    result.reward + 1  # expect: operator, reportOptionalOperand
+    # expect: attr-defined, reportAttributeAccessIssue
+    env.reset().observation
+    # expect: arg-type, reportArgumentType
+    GridEnv("h", message_timeout_s="1")
+    GridEnv("h", io="process")  # expect: arg-type, reportArgumentType
+    GridEnv("h", time_limit_s=1)  # expect: call-arg, reportCallIssue
+    env.sync().step(3)  # expect: arg-type, reportArgumentType
+    # expect: attr-defined, reportGeneralTypeIssues
+    async with env.sync():
+        pass
