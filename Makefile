@@ -43,7 +43,7 @@ demo: setup ## 1,000 concurrent sessions play 3,000 episodes of grid_world_env
 .PHONY: test
 test: setup ## cargo test, then the whole Python suite with the built wheel
 	cargo test --locked
-	OPENENV_WHEEL="$(WHEEL)" $(BIN)/pytest $(PYTEST_OPTIONS)
+	OPENENV_WHEEL="$(WHEEL)" .ci/pytest-halves.sh $(BIN)/pytest $(PYTEST_OPTIONS)
 
 .PHONY: check
 check: check-rust check-unsafe check-python check-types check-imports check-crates docs ## formatters, linters, unsafe code, types, floors of imports, list of crates, the site
