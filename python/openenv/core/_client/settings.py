@@ -16,6 +16,7 @@ MODES: Final = ("simulation", "production")
 _MODE_VARIABLE: Final = "OPENENV_CLIENT_MODE"
 _BYTES_IN_MB: Final = 1024 * 1024
 _SECONDS: Final = "seconds >= 0 or None (no limit)"
+_WAIT: Final = "seconds >= 0"
 _MEBIBYTES: Final = "MiB > 0"
 _FORBIDDEN_IN_HEADERS: Final = frozenset("\r\n\0")
 
@@ -94,11 +95,12 @@ def checked_seconds(name: str, value: object) -> float | None:
     """
     if value is None:
         return None
-    seconds = _number(name, value, _SECONDS)
-    if not seconds >= 0:  # NaN is not
-        msg = f"{name} must be {_SECONDS}, not {seconds}"
-        raise ValueError(msg)
-    return seconds
+    return _seconds(name, value, _SECONDS)
+
+
+def checked_wait_s(name: str, value: object) -> float:
+    """Return a time in seconds that must be given; errors as above, also for None."""
+    return _seconds(name, value, _WAIT)
 
 
 def checked_connect_timeout_s(name: str, value: object) -> float:
@@ -119,6 +121,14 @@ def checked_message_bytes(name: str, size_mb: object) -> int:
         msg = f"{name} must be {_MEBIBYTES}, not {size_mb}"
         raise ValueError(msg)
     return int(size_bytes)
+
+
+def _seconds(name: str, value: object, what: str) -> float:
+    seconds = _number(name, value, what)
+    if not seconds >= 0:  # NaN is not
+        msg = f"{name} must be {what}, not {seconds}"
+        raise ValueError(msg)
+    return seconds
 
 
 def _number(name: str, value: object, what: str) -> float:

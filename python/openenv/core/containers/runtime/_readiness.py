@@ -1,22 +1,27 @@
 """When is a server ready: `/health` says so and `/ws` opens a session.
 
-Both are asked directly; proxies of the environment are never used.
+Both are asked directly; proxies of the environment are never used. The questions are
+coroutines on the process's I/O loop, so that time or an interruption ends one at once,
+whatever the server does.
 """
 
 from __future__ import annotations
 
-import http.client
+import asyncio
+import re
 import time
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
-from urllib.parse import urlsplit
 
+from openenv.core._client.dial import parse_address
+from openenv.core._client.io_thread import run_in_background
+from openenv.core._client.settings import checked_wait_s
 from openenv.core.generic_client import GenericEnvClient
 from openenv.errors import CapacityReached, ConnectFailed, ProviderError, RequestTimeout
 
 if TYPE_CHECKING:
     import threading
-    from collections.abc import Callable
+    from collections.abc import Callable, Coroutine
 
 POLL_INTERVAL_S: Final = 0.05
 # The interval grows to this, so that fifty who wait leave an engine time to start.
@@ -25,6 +30,9 @@ _GROWTH: Final = 1.2
 _HEALTH_TIMEOUT_S: Final = 2.0  # a server that is loading may accept and not answer
 _CONNECT_TIMEOUT_S: Final = 10.0
 _TELLING_S: Final = 1.0  # what a busy server may need for an answer
+_STATUS: Final = re.compile(rb"HTTP/1\.\d (\d{3})\b")
+_MAX_LINE_BYTES: Final = 8192
+_SHOWN_BYTES: Final = 40
 _OK: Final = 200
 
 
@@ -40,20 +48,22 @@ def wait_until_ready(
         base_url: The server's.
         timeout_s: Seconds to ask at most.
         check: Called again and again; raises when asking has become pointless.
-        interrupted: Ends the waiting when set.
+        interrupted: Ends the waiting when set, also in the middle of a question.
 
     Raises:
         ProviderError: It was interrupted, or what `check` raises.
         TimeoutError: The server was not ready in time; says what it answered last.
+        TypeError: `timeout_s` is no number; `ValueError` if it is negative or NaN.
     """
-    deadline = time.monotonic() + timeout_s
+    deadline = time.monotonic() + checked_wait_s("timeout_s", timeout_s)
     interval_s = POLL_INTERVAL_S
     for ask in (_ask_health, _ask_websocket):
         complaint = None
         while True:
             check()
             left_s = deadline - time.monotonic()
-            told = ask(base_url, max(left_s, POLL_INTERVAL_S))
+            question = ask(base_url, max(left_s, POLL_INTERVAL_S))
+            told = run_in_background(_unless(interrupted, question))
             if told is None:
                 break
             # What was cut short by the deadline says less than what came before it.
@@ -68,34 +78,75 @@ def wait_until_ready(
             interval_s = min(interval_s * _GROWTH, _LONGEST_INTERVAL_S)
 
 
-def _ask_health(base_url: str, timeout_s: float) -> str | None:
-    parts = urlsplit(base_url)
-    secure = parts.scheme == "https"
-    connect = http.client.HTTPSConnection if secure else http.client.HTTPConnection
-    connection = connect(
-        parts.hostname or "", parts.port, timeout=min(timeout_s, _HEALTH_TIMEOUT_S)
-    )
+async def _unless(
+    interrupted: threading.Event, question: Coroutine[None, None, str | None]
+) -> str | None:
+    """Return a question's complaint, which an interruption is as well."""
+    asking = asyncio.ensure_future(question)
     try:
-        connection.request("GET", f"{parts.path.rstrip('/')}/health")
-        status = connection.getresponse().status
-    except (OSError, http.client.HTTPException) as exc:
-        return f"/health did not answer: {str(exc) or type(exc).__name__}"
+        while not asking.done() and not interrupted.is_set():
+            await asyncio.wait((asking,), timeout=POLL_INTERVAL_S)
     finally:
-        connection.close()
+        asking.cancel()
+        await asyncio.wait((asking,))
+    return "interrupted" if asking.cancelled() else asking.result()
+
+
+async def _ask_health(base_url: str, timeout_s: float) -> str | None:
+    try:
+        async with asyncio.timeout(min(timeout_s, _HEALTH_TIMEOUT_S)):
+            line = await _status_line(base_url)
+    except TimeoutError as exc:
+        return f"/health did not answer: {str(exc) or 'timed out'}"
+    except OSError as exc:
+        return f"/health did not answer: {str(exc) or type(exc).__name__}"
+    if not line:
+        return "/health did not answer: connection closed"
+    found = _STATUS.match(line)
+    if found is None:
+        return f"/health answered no HTTP: {line[:_SHOWN_BYTES]!r}"
+    status = int(found[1])
     return None if status == _OK else f"/health answered {status}"
 
 
-def _ask_websocket(base_url: str, timeout_s: float) -> str | None:
+async def _status_line(base_url: str) -> bytes:
+    address = parse_address(base_url)
+    prefix = address.target.partition("?")[0].removesuffix("/ws")
+    reader, writer = await asyncio.open_connection(
+        address.host, address.port, ssl=True if address.secure else None
+    )
+    try:
+        writer.write(
+            f"GET {prefix}/health HTTP/1.1\r\nHost: {address.authority}\r\n"
+            "Connection: close\r\n\r\n".encode()
+        )
+        return await _line(reader)
+    finally:
+        writer.transport.abort()
+
+
+async def _line(reader: asyncio.StreamReader) -> bytes:
+    # Not `readline`, which raises for what is too long to be HTTP.
+    line = b""
+    while b"\n" not in line and len(line) < _MAX_LINE_BYTES:
+        if not (more := await reader.read(_MAX_LINE_BYTES)):
+            break
+        line += more
+    return line
+
+
+async def _ask_websocket(base_url: str, timeout_s: float) -> str | None:
     # A whole client, because closing gives the session back before the socket ends: a
     # server with a single session has it free again for the client that comes next.
     client = GenericEnvClient(
         base_url,
         connect_timeout_s=min(timeout_s, _CONNECT_TIMEOUT_S),
         mode="simulation",
-    ).sync()
+    )
     try:
-        with suppress(CapacityReached), client:
-            return None
+        with suppress(CapacityReached):
+            async with client:
+                return None
     except (ConnectFailed, RequestTimeout) as exc:
         return f"/ws did not open: {exc}"
     return None  # all sessions are taken: it serves them

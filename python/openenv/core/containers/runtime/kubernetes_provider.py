@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from typing_extensions import override
 
+from openenv.core._client.settings import checked_wait_s
 from openenv.core.containers.runtime._exit_hook import ExitHook
 from openenv.core.containers.runtime._kubernetes_options import NAME, options_of
 from openenv.core.containers.runtime._one_start import (
@@ -134,8 +135,9 @@ class KubernetesProvider(ContainerProvider):
                 events and the last 50 lines of the container that failed.
             TimeoutError: They were not ready in time.
         """
+        deadline = time.monotonic() + checked_wait_s("timeout_s", timeout_s)
         try:
-            self._wait(base_url, time.monotonic() + timeout_s)
+            self._wait(base_url, deadline)
         except TimeoutError as exc:
             self._discard()
             message = (
@@ -205,9 +207,8 @@ class KubernetesProvider(ContainerProvider):
                 raise TimeoutError(waited_for)
             if self._interrupted.wait(_POLL_INTERVAL_S):
                 raise ProviderError("the start was interrupted", NAME)
-        wait_until_ready(
-            base_url, deadline - time.monotonic(), self._check, self._interrupted
-        )
+        left_s = max(deadline - time.monotonic(), 0.0)
+        wait_until_ready(base_url, left_s, self._check, self._interrupted)
 
     def _unready(self) -> str | None:
         run = self._started()
