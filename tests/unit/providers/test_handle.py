@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 
 import pytest
 from tests.integration.client.in_thread import scripted_in_thread
@@ -98,6 +99,26 @@ async def test_a_failed_connection_is_stopped():
             pass
 
     assert ["start", "wait", "stop"] == [each[0] for each in provider.log]
+
+
+@pytest.mark.parametrize(
+    "start", [GenericEnvClient.from_docker_image, GenericEnvClient.from_env]
+)
+def test_to_wait_none_is_to_wait_as_long_as_the_provider_does(start):
+    provider = Container("http://127.0.0.1:9", {"wait"})
+    with pytest.raises(OSError, match="wait"):
+        start("org/echo", provider=provider, wait_timeout=None).sync()
+
+    assert ("wait", provider.url, 30.0) == provider.log[1]
+
+
+@pytest.mark.parametrize("wait_timeout", ["5", math.nan, -1])
+@pytest.mark.parametrize(
+    "start", [GenericEnvClient.from_docker_image, GenericEnvClient.from_env]
+)
+def test_a_wait_that_cannot_be_is_refused_before_anything_starts(start, wait_timeout):
+    with pytest.raises((TypeError, ValueError), match="wait_timeout must be seconds"):
+        start("org/echo", wait_timeout=wait_timeout)
 
 
 def test_a_handle_is_used_once():

@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Any, Final, Self, TypeVar, cast
 
 from openenv.core._client.handle import Handle
 from openenv.core._client.provider import Launch
+from openenv.core._client.settings import checked_wait_s
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from openenv.core.containers.runtime import ContainerProvider, RuntimeProvider
 
@@ -38,7 +39,7 @@ class Factories:
         image: str,
         provider: ContainerProvider | None = None,
         *,
-        wait_timeout: float = READY_TIMEOUT_S,
+        wait_timeout: float | None = READY_TIMEOUT_S,
         **kwargs: Any,
     ) -> Handle[Self]:
         """Start a container of an image and connect to it.
@@ -49,18 +50,22 @@ class Factories:
         Args:
             image: Such as ``echo-env:latest``.
             provider: What runs it; by default a new `LocalDockerProvider`.
-            wait_timeout: Seconds from the start until the server must be ready.
+            wait_timeout: Seconds from the start until the server must be ready; None
+                takes the provider's own default.
             **kwargs: The client's options and the provider's ``start_container``'s.
 
         Raises:
             ProviderError: The container could not be started, or ended.
             TimeoutError: It was not ready in time.
             ConnectFailed: See `EnvClient.connect`.
+            TypeError: ``wait_timeout`` is no number; `ValueError` if it is negative or
+                NaN. At once, and nothing starts.
         """
+        waiting = _waiting(wait_timeout)
         client_options, start_options = _split(cls, kwargs)
 
         def launch() -> Launch:
-            return _container(provider, image, start_options, wait_timeout)
+            return _container(provider, image, start_options, waiting)
 
         return _handle(cls, launch, client_options)
 
@@ -82,8 +87,9 @@ class Factories:
                 ``latest``), or its sources with uv.
             provider: What runs it: by default a new `LocalDockerProvider`, or
                 `UVProvider`.
-            wait_timeout: Seconds until the server must be ready; None takes 30 for a
-                container and ``context_timeout_s`` of `UVProvider`.
+            wait_timeout: Seconds until the server must be ready; None takes the
+                provider's own default: 30 for a container, ``context_timeout_s`` of
+                `UVProvider`.
             **provider_kwargs: The client's options and the provider's; for uv,
                 ``project_path`` is used in place of the Space.
 
@@ -91,6 +97,7 @@ class Factories:
             ProviderError: As `from_docker_image`, and so are the others.
             ValueError: Options for a provider that was given ready-made.
         """
+        waiting = _waiting(wait_timeout)
         client_options, options = _split(cls, provider_kwargs)
 
         def launch() -> Launch:
@@ -98,10 +105,9 @@ class Factories:
                 tag = options.pop("tag", "latest")
                 image = f"{_REGISTRY}/{_subdomain(repo_id)}:{tag}"
                 given = cast("ContainerProvider | None", provider)
-                waited_s = READY_TIMEOUT_S if wait_timeout is None else wait_timeout
-                return _container(given, image, options, waited_s)
+                return _container(given, image, options, waiting)
             given_runtime = cast("RuntimeProvider | None", provider)
-            return _runtime(given_runtime, repo_id, options, wait_timeout)
+            return _runtime(given_runtime, repo_id, options, waiting)
 
         return _handle(cls, launch, client_options)
 
@@ -110,7 +116,7 @@ def _container(
     provider: ContainerProvider | None,
     image: str,
     options: dict[str, Any],
-    wait_timeout_s: float,
+    waiting: Mapping[str, float],
 ) -> Launch:
     def make() -> ContainerProvider:
         # Here, so that a client needs no Docker SDK.
@@ -122,7 +128,7 @@ def _container(
 
     def start(container: ContainerProvider) -> str:
         url = str(container.start_container(image, **options))
-        container.wait_for_ready(url, timeout_s=wait_timeout_s)
+        container.wait_for_ready(url, **waiting)
         return url
 
     return Launch(provider, start, make)
@@ -132,7 +138,7 @@ def _runtime(
     provider: RuntimeProvider | None,
     repo_id: str,
     options: dict[str, Any],
-    wait_timeout_s: float | None,
+    waiting: Mapping[str, float],
 ) -> Launch:
     arguments = {
         name: options.pop(name) for name in _START_ARGUMENTS if name in options
@@ -150,13 +156,17 @@ def _runtime(
 
     def start(runtime: RuntimeProvider) -> str:
         url = str(runtime.start(**arguments))
-        if wait_timeout_s is None:
-            runtime.wait_for_ready()
-        else:
-            runtime.wait_for_ready(timeout_s=wait_timeout_s)
+        runtime.wait_for_ready(**waiting)
         return url
 
     return Launch(provider, start, make)
+
+
+def _waiting(wait_timeout: object) -> dict[str, float]:
+    """Return the arguments of ``wait_for_ready`` that a caller's wait makes."""
+    if wait_timeout is None:
+        return {}
+    return {"timeout_s": checked_wait_s("wait_timeout", wait_timeout)}
 
 
 def _handle(
