@@ -142,6 +142,26 @@ def test_the_group_ends_with_its_owner():
     wait_until(lambda: not group_members(group), 15)
 
 
+def test_an_exit_handler_may_close_the_client():
+    code = (
+        "import atexit, sys\n"
+        "from openenv.core.containers.runtime import ProcessProvider\n"
+        "from openenv.core.generic_client import GenericEnvClient\n"
+        "client = GenericEnvClient(provider=ProcessProvider(sys.argv[1]))\n"
+        "client.connect()\n"
+        "atexit.register(client.close)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(GRID_WORLD)],
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=False,
+    )
+
+    assert (0, "") == (done.returncode, done.stderr)
+
+
 def test_a_start_that_is_interrupted(broken):
     provider = ProcessProvider(broken("import time; time.sleep(600)"))
     provider.interrupt()

@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import atexit
 import concurrent.futures
+import contextlib
 import importlib.util
 import os
 import threading
@@ -26,6 +27,7 @@ _ResultT = TypeVar("_ResultT")
 
 THREAD_NAME: Final = "openenv-io"
 _EXIT_PATIENCE_S: Final = 2.0
+_HEARING_S: Final = 0.5
 _GOING_AWAY: Final = 1001
 
 
@@ -91,7 +93,8 @@ def run_on(
     """Run a coroutine on a loop of another thread and block for its result.
 
     An exception in the waiting thread, Ctrl-C above all, cancels the coroutine and
-    goes on at once; the client stays usable.
+    goes on when that has ended, at once as a rule; a start of a provider cleans up
+    first. Another Ctrl-C does not wait for it. The client stays usable.
 
     Raises:
         RuntimeError: Called on the loop itself, where blocking would never end.
@@ -115,8 +118,30 @@ def run_on(
             raise ConnectionClosed(_GOING_AWAY, "the interpreter is exiting") from None
         raise
     except BaseException:
-        future.cancel()
+        _cancel_and_wait(loop, coroutine)
         raise
+
+
+def _cancel_and_wait(
+    loop: asyncio.AbstractEventLoop, coroutine: Coroutine[Any, Any, object]
+) -> None:
+    heard, ended = threading.Event(), threading.Event()
+
+    def cancel() -> None:
+        heard.set()
+        tasks = [t for t in asyncio.all_tasks(loop) if t.get_coro() is coroutine]
+        for task in tasks:
+            task.add_done_callback(lambda _: ended.set())
+            task.cancel()
+        if not tasks:
+            ended.set()
+
+    with contextlib.suppress(RuntimeError):  # the loop has been closed
+        loop.call_soon_threadsafe(cancel)
+        # A loop that is blocked or stopped may never turn again.
+        if heard.wait(_HEARING_S):
+            while loop.is_running() and not ended.wait(_HEARING_S):
+                continue
 
 
 def is_alive(loop: asyncio.AbstractEventLoop, pid: int) -> bool:

@@ -193,7 +193,10 @@ async def _in_thread(
     # other code waits for. It cannot be cancelled: what it started must be known
     # before going on.
     executor = ThreadPoolExecutor(max_workers=1, thread_name_prefix="openenv-provider")
-    task = asyncio.get_running_loop().run_in_executor(executor, function)
+    try:
+        task = asyncio.wrap_future(executor.submit(function))
+    except RuntimeError:  # the interpreter is exiting, and no other work waits
+        return function()
     executor.shutdown(wait=False)
     cancelled_with: tuple[Any, ...] | None = None
     while not task.done():

@@ -1,0 +1,95 @@
+"""Ctrl-C while a blocking start goes on: one KeyboardInterrupt, nothing left."""
+
+from __future__ import annotations
+
+import signal
+import sys
+import textwrap
+
+import pytest
+from tests.integration.providers.test_process_provider import group_members
+from tests.support.processes import ChildProcess, wait_until
+
+FORMS = {
+    "with a client": "with client: pass",
+    "with a face": "with client.sync(): pass",
+    "connect": "client.connect()",
+    "reset": "client.reset()",
+}
+CODE = """
+import sys
+from openenv.core.containers.runtime import ProcessProvider
+from openenv.core.generic_client import GenericEnvClient
+
+class Provider(ProcessProvider):
+    def _launch(self, *args, **kwargs):
+        child = super()._launch(*args, **kwargs)
+        print("GROUP", child.pid, flush=True)
+        return child
+
+client = GenericEnvClient(provider=Provider(sys.argv[1]))
+"""
+
+
+@pytest.fixture
+def slow(tmp_path):
+    (tmp_path / "openenv.yaml").write_text("name: slow\napp: slow_app:app\n")
+    (tmp_path / "slow_app.py").write_text("import time; time.sleep(600)\n")
+    return str(tmp_path)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_an_interrupted_script_ends_with_one_traceback(slow, form):
+    command = [sys.executable, "-c", CODE + FORMS[form], slow]
+    with ChildProcess(command) as child:
+        group = int(child.wait_for_line(r"^GROUP (\d+)$").group(1))
+        child.send_signal(signal.SIGINT)
+        code = child.wait(5)
+
+        assert -signal.SIGINT == code, child.output()
+        told = child.output().split("\n", 1)[1]
+    assert 1 == told.count("Traceback"), told
+    assert told.startswith("Traceback"), told
+    assert told.endswith("\nKeyboardInterrupt\n"), told
+    assert [] == group_members(group)
+
+
+def test_all_is_cleaned_up_when_the_interrupt_is_raised(slow):
+    code = CODE + textwrap.dedent(
+        """
+        try:
+            client.connect()
+        except KeyboardInterrupt:
+            print("PROCESS", client._provider._process, flush=True)
+            sys.stdin.read()
+        """
+    )
+    with ChildProcess([sys.executable, "-c", code, slow]) as child:
+        group = int(child.wait_for_line(r"^GROUP (\d+)$").group(1))
+        child.send_signal(signal.SIGINT)
+        child.wait_for_line(r"^PROCESS None$", 5)
+
+        assert [] == group_members(group)
+
+
+def test_a_second_one_does_not_wait(slow):
+    code = CODE + textwrap.dedent(
+        """
+        import threading
+        held = threading.Event()
+        client._provider.interrupt = lambda: print("INTERRUPTED", flush=True)
+        try:
+            client.connect()
+        except KeyboardInterrupt:
+            print("RAISED", flush=True)
+            type(client._provider).interrupt(client._provider)
+        """
+    )
+    with ChildProcess([sys.executable, "-c", code, slow]) as child:
+        child.wait_for_line(r"^GROUP (\d+)$")
+        child.send_signal(signal.SIGINT)
+        child.wait_for_line(r"^INTERRUPTED$", 5)
+        assert "RAISED" not in child.output()
+        child.send_signal(signal.SIGINT)
+        child.wait_for_line(r"^RAISED$", 5)
+        wait_until(lambda: child.returncode == 0, 15, child.output)
