@@ -20,13 +20,22 @@ from openenv.errors import ProviderError
 
 GRID_WORLD = ROOT / "envs/grid_world_env"
 _OWNER = """
-import sys
+import os, sys, time
 from openenv.core.containers.runtime import ProcessProvider
 provider = ProcessProvider(sys.argv[1])
 provider.start()
-print(provider._process.pid, flush=True)
+forked = os.fork() if "fork" in sys.argv else 0
+if not forked and "fork" in sys.argv:
+    time.sleep(600)
+print(provider._process.pid, forked, flush=True)
 sys.stdin.read()
 """
+_GRANDCHILD = (
+    "import subprocess, sys\n"
+    "code = 'import signal, time; signal.signal(15, 1); time.sleep(600)'\n"
+    "subprocess.Popen([sys.executable, '-c', code])\n"
+    "from grid_world_env.server.app import app\n"
+)
 
 
 @pytest.fixture
@@ -113,13 +122,7 @@ def test_an_environment_that_is_not_there(tmp_path):
 
 def test_the_whole_group_ends(broken):
     # A grandchild that ignores SIGTERM, as a browser's helper may.
-    folder = broken(
-        "import subprocess, sys\n"
-        "code = 'import signal, time; signal.signal(15, 1); time.sleep(600)'\n"
-        "subprocess.Popen([sys.executable, '-c', code])\n"
-        "from grid_world_env.server.app import app\n"
-    )
-    provider = ProcessProvider(folder, env_vars={"PYTHONPATH": _path()})
+    provider = ProcessProvider(broken(_GRANDCHILD), env_vars={"PYTHONPATH": _path()})
     provider.start()
     group = provider._process.pid
     assert len(group_members(group)) >= 3
@@ -128,18 +131,57 @@ def test_the_whole_group_ends(broken):
     assert [] == group_members(group)
 
 
-def test_the_group_ends_with_its_owner():
-    owner = subprocess.Popen(
-        [sys.executable, "-c", _OWNER, str(GRID_WORLD)],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-    )
-    group = int(owner.stdout.readline())
-    assert len(group_members(group)) >= 2
-    owner.kill()
-    owner.communicate()
+@pytest.fixture
+def owner():
+    """Start owners; gives each with the group of its server and its forked child."""
+    processes, forked_children = [], []
 
-    wait_until(lambda: not group_members(group), 15)
+    def start(folder, *how):
+        process = subprocess.Popen(
+            [sys.executable, "-c", _OWNER, str(folder), *how],
+            env={**os.environ, "PYTHONPATH": _path()},  # noqa: TID251 - handed on
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+        )
+        processes.append(process)
+        group, forked = map(int, process.stdout.readline().split())
+        forked_children.extend([forked] if forked else [])
+        return process, group, forked
+
+    yield start
+    for forked in forked_children:
+        os.kill(forked, signal.SIGKILL)
+    for process in processes:
+        process.kill()
+        process.communicate()
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGHUP])
+def test_the_group_ends_with_its_owner(owner, number):
+    process, group, _ = owner(GRID_WORLD)
+    assert len(group_members(group)) >= 2
+    process.send_signal(number)
+    process.wait(5)
+
+    wait_until(lambda: not group_members(group), 5)
+
+
+def test_it_does_also_where_a_grandchild_ignores_sigterm(owner, broken):
+    process, group, _ = owner(broken(_GRANDCHILD))
+    assert len(group_members(group)) >= 3
+    process.kill()
+    process.wait(5)
+
+    wait_until(lambda: not group_members(group), 5)
+
+
+def test_it_does_also_where_the_owner_has_forked(owner):
+    process, group, forked = owner(GRID_WORLD, "fork")
+    process.kill()
+    process.wait(5)
+
+    wait_until(lambda: not group_members(group), 5)
+    os.kill(forked, 0)  # lives
 
 
 def test_an_exit_handler_may_close_the_client():

@@ -18,6 +18,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from openenv.core.containers.runtime import _guard
+from openenv.core.containers.runtime._lifeline import Lifeline
 from openenv.core.containers.runtime._output import SHOWN_LINES, shown
 from openenv.core.containers.runtime._readiness import POLL_INTERVAL_S
 from openenv.errors import ProviderError
@@ -57,10 +58,11 @@ class Child:
         self._lines: deque[str] = deque(maxlen=SHOWN_LINES)
         self._told = told
         self._address: str | None = None
+        self._lifeline = Lifeline()
         try:
             self._process = subprocess.Popen(  # noqa: S603 - what the caller asked for
                 [sys.executable, "-I", "-S", str(_guard.__file__), *command],
-                stdin=subprocess.PIPE,
+                stdin=self._lifeline.read_end,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,
                 cwd=folder,
@@ -68,8 +70,11 @@ class Child:
                 start_new_session=True,
             )
         except OSError as exc:
+            self._lifeline.close()
             message = f"cannot start {name}: {exc}"
             raise ProviderError(message) from exc
+        finally:
+            self._lifeline.hand_over()
         self._reader = threading.Thread(
             target=self._read, name=f"openenv-output-{self._process.pid}", daemon=True
         )
@@ -130,9 +135,10 @@ class Child:
         self._signal(signal.SIGKILL)
         self._process.wait()
         self._reader.join(_LAST_WORDS_S)
-        for pipe in (self._process.stdin, self._process.stdout):
-            if pipe is not None and not self._reader.is_alive():
-                pipe.close()
+        self._lifeline.close()
+        output = self._process.stdout
+        if output is not None and not self._reader.is_alive():
+            output.close()
 
     def last_lines(self) -> str:
         """Return the end of an error's sentence that shows the last output."""

@@ -29,6 +29,8 @@ def main() -> int:
     process = subprocess.Popen(sys.argv[1:], stdin=subprocess.DEVNULL)  # noqa: S603 - the parent's
     threading.Thread(target=_end_with_parent, daemon=True).start()
     code = process.wait()
+    if _parent_is_gone.is_set():  # nobody else ends what the command has left
+        os.killpg(0, signal.SIGKILL)
     if code < 0:
         _end_by(-code)
     return code
@@ -43,10 +45,12 @@ def _end_by(number: int) -> None:
 def _end_with_parent() -> None:
     while os.read(0, 1024):
         continue
+    _parent_is_gone.set()
     os.killpg(0, signal.SIGTERM)
     time.sleep(_GRACE_S)
     os.killpg(0, signal.SIGKILL)
 
 
+_parent_is_gone: Final = threading.Event()
 if __name__ == "__main__":
     sys.exit(main())
