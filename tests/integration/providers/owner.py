@@ -1,12 +1,13 @@
 """A process that owns a container: `python -m tests.integration.providers.owner IMAGE`.
 
 It starts a container, prints its name, and ends as the second argument says: `exit`,
-`raise` or `wait`.
+`raise`, `wait` or `fork`, which is two that wait.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import sys
 
 from openenv.core.containers.runtime import LocalDockerProvider
@@ -18,9 +19,11 @@ def main() -> None:
     provider.start_container()
     sys.stdout.write(f"STARTED {provider._container_name}\n")
     sys.stdout.flush()
+    if how == "fork":
+        os.fork()
     if how == "raise":
         raise RuntimeError(how)
-    if how == "wait":
+    if how in {"fork", "wait"}:
         sys.stdin.read()
 
 

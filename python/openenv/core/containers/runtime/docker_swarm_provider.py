@@ -29,7 +29,7 @@ from openenv.core.containers.runtime._docker_engine import (
     service_arguments,
     told,
 )
-from openenv.core.containers.runtime._exit_hook import ExitHook
+from openenv.core.containers.runtime._exit_hook import EngineExitHook
 from openenv.core.containers.runtime._one_start import (
     AlreadyRunning,
     one_at_a_time,
@@ -90,7 +90,7 @@ class DockerSwarmProvider(ContainerProvider):
         self._publish_mode = publish_mode
         self._start_lock = threading.Lock()
         self._interrupted = threading.Event()
-        self._exit_hook = ExitHook()
+        self._exit_hook = EngineExitHook()
         self._client = connect(_NAME)
         self._ensure_swarm()
         self._ensure_network()

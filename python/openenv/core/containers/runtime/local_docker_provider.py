@@ -36,7 +36,7 @@ from openenv.core.containers.runtime._docker_engine import (
     pull,
     told,
 )
-from openenv.core.containers.runtime._exit_hook import ExitHook
+from openenv.core.containers.runtime._exit_hook import EngineExitHook
 from openenv.core.containers.runtime._one_start import (
     AlreadyRunning,
     one_at_a_time,
@@ -111,7 +111,7 @@ class LocalDockerProvider(ContainerProvider):
         self._container_name: str | None = None
         self._start_lock = threading.Lock()
         self._interrupted = threading.Event()
-        self._exit_hook = ExitHook()
+        self._exit_hook = EngineExitHook()
         self._client = connect(_NAME)
 
     @override
