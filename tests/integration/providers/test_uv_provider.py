@@ -6,11 +6,15 @@ import os
 import subprocess
 import sys
 import tempfile
+import threading
+import time
 from pathlib import Path
 
 import pytest
+from tests.support.processes import wait_until
 
 from openenv.core.containers.runtime import UVProvider
+from openenv.core.containers.runtime._git_clone import Clone, Source, source_of
 from openenv.core.generic_client import GenericEnvClient
 from openenv.errors import ProviderError
 
@@ -60,6 +64,27 @@ def repository(project):
     return f"git+file://{project}"
 
 
+@pytest.fixture
+def history(tmp_path):
+    """Make a repository whose project is in a folder, of a commit that went on."""
+    root = tmp_path / "history"
+    folder = root / "envs/theirs"
+    (folder / "server").mkdir(parents=True)
+    (folder / "pyproject.toml").write_text(PYPROJECT)
+    (folder / "server/__init__.py").touch()
+    (folder / "server/app.py").write_text(APP)
+    git = ["git", "-c", "user.name=a", "-c", "user.email=a@b", "-C", str(root)]
+    subprocess.run([*git, "init", "--quiet"], check=True)
+    subprocess.run([*git, "add", "."], check=True)
+    subprocess.run([*git, "commit", "--quiet", "-m", "first"], check=True)
+    subprocess.run([*git, "branch", "feature/good"], check=True)
+    subprocess.run([*git, "tag", "v1"], check=True)
+    told = subprocess.check_output([*git, "rev-parse", "--short", "HEAD"], text=True)
+    subprocess.run([*git, "rm", "--quiet", "-r", "envs"], check=True)
+    subprocess.run([*git, "commit", "--quiet", "-m", "second"], check=True)
+    return f"git+file://{root}", told.strip()
+
+
 def clones():
     return set(Path(tempfile.gettempdir()).glob("openenv-uv-clone-*"))
 
@@ -84,6 +109,103 @@ def test_a_repository_is_cloned_and_the_clone_removed(repository, variables):
         assert 1 == len(clones() - before)
 
     assert before == clones()
+
+
+def fetched(url):
+    clone = Clone()
+    try:
+        folder = clone.fetch(source_of(url), time.monotonic() + 10, threading.Event())
+        return sorted(each.name for each in Path(folder).iterdir())
+    finally:
+        clone.remove()
+
+
+@pytest.mark.parametrize("revision", ["feature/good", "v1", "commit"])
+def test_a_revision_and_a_folder(history, revision):
+    before = clones()
+    url, commit = history
+    revision = commit if revision == "commit" else revision
+
+    assert ["pyproject.toml", "server"] == fetched(
+        f"{url}@{revision}#subdirectory=envs/theirs"
+    )
+    assert before == clones()
+
+
+@pytest.mark.parametrize(
+    ("ending", "complaint"),
+    [
+        ("@v2", r"Failed to checkout v2 \(exit code \d+\)"),
+        ("@v1#subdirectory=envs/mine", "has no folder 'envs/mine'"),
+        ("#subdirectory=envs/theirs", "has no folder 'envs/theirs'"),
+    ],
+)
+def test_a_revision_or_a_folder_that_is_not_there(history, ending, complaint):
+    before = clones()
+    with pytest.raises(ProviderError, match=complaint):
+        UVProvider(project_path=history[0] + ending).start()
+
+    assert before == clones()
+
+
+def test_a_project_in_a_folder_of_a_revision_is_run(history, variables):
+    url = f"{history[0]}@v1#subdirectory=envs/theirs"
+    provider = UVProvider(project_path=url, env_vars=variables)
+    with GenericEnvClient(provider=provider).sync() as env:
+        assert not env.reset(seed=1).done
+
+
+@pytest.mark.parametrize(
+    ("rest", "source"),
+    [
+        ("https://h/o/r", Source(url="https://h/o/r")),
+        ("https://h/o/r.git@v1", Source(url="https://h/o/r.git", revision="v1")),
+        ("https://me:pw@h/o/r", Source(url="https://me:pw@h/o/r")),
+        ("ssh://git@h/r@a/b", Source(url="ssh://git@h/r", revision="a/b")),
+        ("git@h:o/r.git", Source(url="git@h:o/r.git")),
+        ("https://h/r#egg=x&subdirectory=a/b", Source(url="https://h/r", folder="a/b")),
+    ],
+)
+def test_the_parts_of_a_url(rest, source):
+    assert source == source_of(f"git+{rest}")
+
+
+@pytest.mark.parametrize(
+    "rest",
+    [
+        "https://h/r@",
+        "https://h/r@--x",
+        "h/r#subdirectory=a/../..",
+        "h/r#subdirectory=/a",
+    ],
+)
+def test_a_url_that_cannot_be(rest):
+    with pytest.raises(ValueError, match=r"is no revision|leaves the repository"):
+        UVProvider(project_path=f"git+{rest}")
+
+
+def test_a_clone_goes_with_its_owner(repository, variables):
+    code = (
+        "import sys\n"
+        "from openenv.core.containers.runtime import UVProvider\n"
+        "provider = UVProvider(project_path=sys.argv[1])\n"
+        "provider.start(env_vars={**dict(v.split('=', 1) for v in sys.argv[2:])})\n"
+        "print(provider._clone.path, flush=True)\n"
+        "sys.stdin.read()\n"
+    )
+    given = [f"{name}={value}" for name, value in variables.items()]
+    owner = subprocess.Popen(
+        [sys.executable, "-c", code, repository, *given],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    path = Path(owner.stdout.readline().strip())
+    assert (path / "pyproject.toml").exists()
+    owner.kill()
+    owner.communicate()
+
+    wait_until(lambda: not path.exists(), 10)
 
 
 def test_a_url_stays_as_it_is():

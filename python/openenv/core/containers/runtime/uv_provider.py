@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 import shutil
-import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from typing_extensions import override
 
 from openenv.core.containers.runtime._child import Child
+from openenv.core.containers.runtime._git_clone import Clone, source_of
 from openenv.core.containers.runtime._server_process import (
     CONTEXT_TIMEOUT_S,
     ServerProcess,
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
 __all__ = ["UVProvider"]
 
-GIT_URL_PREFIX: Final = "git+"
 _NAME: Final = "UVProvider"
 # uvicorn says so on its log's level «info», with the port that it was given.
 _TOLD: Final = re.compile(r"Uvicorn running on http://(\S+:\d+)")
@@ -34,7 +33,9 @@ class UVProvider(ServerProcess):
     Args:
         project_path: A folder with a ``pyproject.toml``, or ``git+`` and the URL of a
             repository, which is cloned at every start, such as
-            ``git+https://huggingface.co/spaces/org/name``.
+            ``git+https://huggingface.co/spaces/org/name``. As with pip, the URL may
+            end in ``@`` and a branch, tag or commit, then ``#subdirectory=`` and the
+            project's folder in the repository.
         app: The application as uvicorn takes it, importable in that folder.
         host: Address to listen on.
         reload: Whether uvicorn watches the sources.
@@ -44,6 +45,7 @@ class UVProvider(ServerProcess):
 
     Raises:
         ProviderError: uv is not installed.
+        ValueError: The URL names a revision or a folder that cannot be.
     """
 
     def __init__(
@@ -57,16 +59,16 @@ class UVProvider(ServerProcess):
         context_timeout_s: float = CONTEXT_TIMEOUT_S,
     ) -> None:
         super().__init__()
-        is_url = project_path.startswith(GIT_URL_PREFIX)
+        self._source = source_of(project_path)
         self.project_path: str = (
-            project_path if is_url else str(Path(project_path).absolute())
+            str(Path(project_path).absolute()) if self._source is None else project_path
         )
         self.app = app
         self.host = host
         self.reload = reload
         self.env_vars = env_vars
         self.context_timeout_s = context_timeout_s
-        self._clone_dir: str | None = None
+        self._clone: Clone | None = None
         _require("uv", "install it from https://docs.astral.sh/uv")
 
     @override
@@ -77,8 +79,10 @@ class UVProvider(ServerProcess):
             message = f"unsupported arguments for {_NAME}: {', '.join(kwargs)}"
             raise ValueError(message)
         folder = self.project_path
-        if folder.startswith(GIT_URL_PREFIX):
-            folder = self._clone(folder.removeprefix(GIT_URL_PREFIX))
+        if self._source is not None:
+            _require("git", f"it is needed to clone {self._source.url}")
+            self._clone = Clone()
+            folder = self._clone.fetch(self._source, self._deadline, self._interrupted)
         # The module, not the script: it has the current folder on its path.
         command = ["uv", "run", "--isolated", "--project", folder, "--"]
         command += ["python", "-m", "uvicorn", self.app, "--host", self.host]
@@ -92,25 +96,9 @@ class UVProvider(ServerProcess):
         try:
             super().stop()
         finally:
-            if self._clone_dir is not None:
-                shutil.rmtree(self._clone_dir, ignore_errors=True)
-                self._clone_dir = None
-
-    def _clone(self, url: str) -> str:
-        _require("git", f"it is needed to clone {url}")
-        self._clone_dir = tempfile.mkdtemp(prefix="openenv-uv-clone-")
-        command = ["git", "clone", "--quiet", "--depth", "1", "--", url]
-        # A private repository is an error, not a question to the terminal.
-        quiet = {"GIT_TERMINAL_PROMPT": "0"}
-        child = Child(f"git clone {url}", [*command, self._clone_dir], quiet)
-        try:
-            code = child.wait(self._deadline, self._interrupted)
-        finally:
-            child.stop(timeout_s=0.0)
-        if code != 0:
-            message = f"Failed to clone {url!r} (exit code {code}){child.last_lines()}"
-            raise ProviderError(message, _NAME)
-        return self._clone_dir
+            if self._clone is not None:
+                self._clone.remove()
+                self._clone = None
 
 
 def _require(program: str, advice: str) -> None:
