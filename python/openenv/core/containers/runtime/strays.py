@@ -7,6 +7,7 @@ provider on the same machine removes what it finds, and so does
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -17,6 +18,7 @@ from openenv.core.containers.runtime._docker_engine import (
     told,
 )
 from openenv.core.containers.runtime._owner import PID_LABEL, is_orphaned
+from openenv.errors import ProviderError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -24,6 +26,8 @@ if TYPE_CHECKING:
     from docker import DockerClient
 
 _NAME = "strays"
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,8 +58,10 @@ def find_strays() -> list[Stray]:
 def remove_strays() -> list[Stray]:
     """Remove what `find_strays` finds, running or not, and return it.
 
+    What the engine refuses to remove is logged as a warning, left out, and left there.
+
     Raises:
-        ProviderError: The engine does not answer or refuses.
+        ProviderError: The engine does not answer.
     """
     client = connect(_NAME)
     try:
@@ -66,15 +72,28 @@ def remove_strays() -> list[Stray]:
 
 def remove_strays_of(client: DockerClient) -> list[Stray]:
     """Do what `remove_strays` does on an engine that is connected already."""
-    with told(_NAME, "cannot remove strays"):
+    with told(_NAME, "cannot list strays"):
         found = list(_strays(client))
-        for stray in found:
-            with gone_is_fine():
-                if stray.kind == "service":
-                    client.api.remove_service(stray.id)  # type: ignore[no-untyped-call]
-                else:
-                    client.api.remove_container(stray.id, v=True, force=True)
-    return found
+    return [stray for stray in found if _is_removed(client, stray)]
+
+
+def _is_removed(client: DockerClient, stray: Stray) -> bool:
+    # One that cannot be removed must not be the end of every later start.
+    try:
+        with told(_NAME, f"cannot remove stray {stray.kind} {stray.name}"):
+            _remove(client, stray)
+    except ProviderError as exc:
+        _log.warning("%s", exc)
+        return False
+    return True
+
+
+def _remove(client: DockerClient, stray: Stray) -> None:
+    with gone_is_fine():
+        if stray.kind == "service":
+            client.api.remove_service(stray.id)  # type: ignore[no-untyped-call]
+        else:
+            client.api.remove_container(stray.id, v=True, force=True)
 
 
 def _strays(client: DockerClient) -> Iterator[Stray]:
