@@ -117,12 +117,17 @@ def test_a_provider_with_an_url_is_only_stopped_and_only_once(server):
 
 
 def test_what_needs_arguments_or_is_no_provider_is_refused_by_name():
+    needs_image = NeedsImage()
     with pytest.raises(
         ValueError, match=r"NeedsImage.start_container\(\) needs image;"
     ):
-        GenericEnvClient(provider=NeedsImage()).connect()
+        GenericEnvClient(provider=needs_image).connect()
     with pytest.raises(TypeError, match="object is no provider"):
         GenericEnvClient(provider=object()).connect()
+    with pytest.raises(TypeError, match=r"no start_container\(\)"):
+        GenericEnvClient.from_docker_image("echo", object()).sync()  # type: ignore[arg-type]
+
+    assert [] == needs_image.log  # what was not started is not stopped
 
 
 @pytest.mark.parametrize("step", START)

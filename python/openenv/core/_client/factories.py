@@ -13,7 +13,7 @@ import re
 from typing import TYPE_CHECKING, Any, Final, Self, TypeVar, cast
 
 from openenv.core._client.handle import Handle
-from openenv.core._client.provider import Launch
+from openenv.core._client.provider import Launch, refuse_without
 from openenv.core._client.settings import checked_wait_s
 
 if TYPE_CHECKING:
@@ -131,7 +131,7 @@ def _container(
         container.wait_for_ready(url, **waiting)
         return url
 
-    return Launch(provider, start, make)
+    return Launch(provider, start, make, refuse_without("start_container"))
 
 
 def _runtime(
@@ -159,7 +159,7 @@ def _runtime(
         runtime.wait_for_ready(**waiting)
         return url
 
-    return Launch(provider, start, make)
+    return Launch(provider, start, make, refuse_without("start"))
 
 
 def _waiting(wait_timeout: object) -> dict[str, float]:

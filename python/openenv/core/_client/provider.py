@@ -4,7 +4,7 @@ Providers block (they pull images and poll health), so they run on a thread. A
 container provider has ``start_container``, ``wait_for_ready(url)`` and
 ``stop_container``; a runtime provider has ``start``, ``wait_for_ready()``, ``stop``.
 Either may have ``interrupt``, which lets a start on its thread end soon; it is called
-whenever connecting is cancelled.
+again and again from when connecting is cancelled until that start has ended.
 
 ::
 
@@ -20,7 +20,7 @@ import asyncio
 import inspect
 import threading
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
 
 from openenv.core._client.dial import with_ws_path
 from openenv.core.containers.runtime._one_start import AlreadyRunning
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from openenv.core._client.settings import Settings
 
 _ResultT = TypeVar("_ResultT")
+_INTERRUPT_EVERY_S: Final = 0.1
 
 
 class Launch:
@@ -41,6 +42,7 @@ class Launch:
         provider: Any object with the methods the module names; None if it is made.
         start: Starts it, waits until it is ready, and returns its URL.
         make: Makes the provider, which may have to wait for an engine.
+        refuse: Raises for a given provider that cannot be started so.
     """
 
     def __init__(
@@ -48,11 +50,18 @@ class Launch:
         provider: Any | None,
         start: Callable[[Any], str],
         make: Callable[[], Any] | None = None,
+        refuse: Callable[[Any], None] | None = None,
     ) -> None:
         self.provider = provider
         self._start = start
         self._make = make
+        self._refuse = refuse
         self.interrupted = threading.Event()
+
+    def refuse_unfit(self) -> None:
+        """Raise for a given provider that cannot be started."""
+        if self._refuse is not None and self.provider is not None:
+            self._refuse(self.provider)
 
     def run(self) -> str:
         """Start the provider and return its URL."""
@@ -60,6 +69,8 @@ class Launch:
             self.provider = self._make()
             if self.interrupted.is_set():
                 raise ProviderError("the start was interrupted")
+        if self.interrupted.is_set():
+            raise _NotBegun("the start was interrupted")
         return self._start(self.provider)
 
     def interrupt(self) -> None:
@@ -68,6 +79,10 @@ class Launch:
         interrupt = getattr(self.provider, "interrupt", None)
         if interrupt is not None:
             interrupt()
+
+
+class _NotBegun(ProviderError):  # noqa: N818 - STYLE 8: named by what happened
+    """Report that a start ended before its provider was asked for anything."""
 
 
 class ClientProvider:
@@ -80,7 +95,9 @@ class ClientProvider:
 
     def __init__(self, provider: Any, settings: Settings) -> None:
         self._launch = (
-            provider if isinstance(provider, Launch) else Launch(provider, _start)
+            provider
+            if isinstance(provider, Launch)
+            else Launch(provider, _start, refuse=_refuse_unfit)
         )
         self._settings = settings
         self._owns_url = settings.base_url is None
@@ -109,6 +126,7 @@ class ClientProvider:
                 )
             await self.stop()
         if self._owns_url and self._state == "stopped":
+            self._launch.refuse_unfit()
             self._state = "running"
             # Not in `run`: its thread may begin after an interruption.
             self._launch.interrupted.clear()
@@ -138,7 +156,7 @@ class ClientProvider:
     def _started(self) -> str:
         try:
             return self._launch.run()
-        except AlreadyRunning:
+        except (AlreadyRunning, _NotBegun):
             # What runs is another client's to stop. Said here, because a client that
             # is cancelled meanwhile does not see this error.
             self._state = "stopped"
@@ -147,19 +165,34 @@ class ClientProvider:
 
 def _start(provider: Any) -> str:
     if hasattr(provider, "start_container"):
-        _refuse_required_arguments(provider)
         url = str(provider.start_container())
         provider.wait_for_ready(url)
         return url
-    if hasattr(provider, "start"):
-        url = str(provider.start())
-        provider.wait_for_ready()
-        return url
-    msg = (
-        f"{type(provider).__name__} is no provider: it has neither start_container() "
-        "nor start()"
-    )
-    raise TypeError(msg)
+    url = str(provider.start())
+    provider.wait_for_ready()
+    return url
+
+
+def refuse_without(method: str) -> Callable[[Any], None]:
+    """Return what refuses a provider that lacks a method, with `TypeError`."""
+
+    def refuse(provider: Any) -> None:
+        if not hasattr(provider, method):
+            msg = f"{type(provider).__name__} is no provider for this: no {method}()"
+            raise TypeError(msg)
+
+    return refuse
+
+
+def _refuse_unfit(provider: Any) -> None:
+    if hasattr(provider, "start_container"):
+        _refuse_required_arguments(provider)
+    elif not hasattr(provider, "start"):
+        msg = (
+            f"{type(provider).__name__} is no provider: it has neither "
+            "start_container() nor start()"
+        )
+        raise TypeError(msg)
 
 
 def _refuse_required_arguments(provider: Any) -> None:
@@ -200,12 +233,14 @@ async def _in_thread(
     executor.shutdown(wait=False)
     cancelled_with: tuple[Any, ...] | None = None
     while not task.done():
+        # Again and again: the thread may be about to begin what can be interrupted.
+        if cancelled_with is not None and interrupt is not None:
+            interrupt()
         try:
-            await asyncio.wait((task,))
+            pause_s = None if cancelled_with is None else _INTERRUPT_EVERY_S
+            await asyncio.wait((task,), timeout=pause_s)
         except asyncio.CancelledError as exc:
             cancelled_with = exc.args
-            if interrupt is not None:
-                interrupt()
     if cancelled_with is None:
         return task.result()
     task.exception()  # the caller hears of the cancellation instead

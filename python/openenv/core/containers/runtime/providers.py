@@ -36,8 +36,9 @@ class ContainerProvider(ABC):
     """Run one container at a time and say where its server is.
 
     A provider may also have a method ``interrupt()``: callable from any thread, it
-    lets a start or a wait in another thread end soon with an error. A client calls it
-    when connecting is cancelled.
+    lets a start or a wait in another thread end soon with an error, and does nothing
+    where there is none. A client whose connecting is cancelled calls it until the start
+    has ended.
     """
 
     @abstractmethod
