@@ -199,6 +199,24 @@ def test_stopping_twice_and_after_somebody_else(engine, image):
     assert provider._container_name is None
 
 
+def test_a_container_that_somebody_else_removed_is_told(engine, image, monkeypatch):
+    with started(image) as (provider, url):
+        engine.containers.get(provider._container_name).remove(force=True)
+        with pytest.raises(ProviderError, match=r"container .* is lost: No such cont"):
+            provider.wait_for_ready(url)
+        # As if it went between the last look and the log.
+        monkeypatch.setattr(provider, "_refuse_ended", lambda: None)
+        with pytest.raises(TimeoutError, match=r"ready within 0s.*it is gone, and its"):
+            provider.wait_for_ready(url, 0)
+
+
+def test_an_interruption_while_idle_is_over(image):
+    provider = LocalDockerProvider(image, command=servers.LIGHT, stop_timeout_s=0)
+    provider.interrupt()
+    with provider:
+        provider.wait_for_ready(provider.start_container())
+
+
 def test_no_swarm_and_none_wanted():
     with pytest.raises(ProviderError, match="Docker Swarm is not active"):
         DockerSwarmProvider(auto_init_swarm=False)

@@ -206,9 +206,11 @@ def test_an_exit_handler_may_close_the_client():
 
 def test_a_start_that_is_interrupted(broken):
     provider = ProcessProvider(broken("import time; time.sleep(600)"))
-    provider.interrupt()
+    timer = threading.Timer(0.5, provider.interrupt)
+    timer.start()
     with pytest.raises(ProviderError, match="was interrupted"):
         provider.start()
+    timer.join()
 
 
 def test_a_server_killed_in_mid_episode():

@@ -9,6 +9,7 @@ from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
+from openenv.core.containers.runtime._output import shown
 from openenv.errors import ProviderError
 
 try:
@@ -146,8 +147,8 @@ def pull(
             message = f"cannot pull {image}: {line['error']}"
             raise ProviderError(message)
         layer, status = line.get("id"), line.get("status", "")
-        shown = f"{status} {line.get('progress', '')}".strip()
-        on_progress(f"{layer}: {shown}" if layer else shown)
+        state = f"{status} {line.get('progress', '')}".strip()
+        on_progress(f"{layer}: {state}" if layer else state)
 
 
 def _pulling(
@@ -187,6 +188,20 @@ def _pulling(
         left.set()
     message = f"the pull of {image} was interrupted"
     raise ProviderError(message)
+
+
+def last_lines(read: Callable[[], bytes]) -> str:
+    """Return the end of an error's sentence that shows the last output.
+
+    Also where that cannot be read: the error is about something else.
+    """
+    try:
+        output = read()
+    except docker.errors.NotFound:
+        return "; it is gone, and its output with it"
+    except (docker.errors.DockerException, requests.RequestException) as exc:
+        return f"; its output cannot be read: {exc}"
+    return shown(output.decode(errors="replace").rstrip())
 
 
 def device_request(gpus: int | str) -> list[Any]:

@@ -72,6 +72,7 @@ class ServerProcess(RuntimeProvider):
         if self._process is not None:
             message = f"{type(self).__name__} is already running"  # upstream's words
             raise AlreadyRunning(message, type(self).__name__)
+        self._interrupted.clear()
         self._deadline = time.monotonic() + self.context_timeout_s
         self._exit_hook.set(self.stop)
         try:
@@ -124,7 +125,10 @@ class ServerProcess(RuntimeProvider):
         self._exit_hook.clear()
 
     def interrupt(self) -> None:
-        """Let a start or a wait in another thread end soon, with an error."""
+        """Let a start or a wait in another thread end soon, with an error.
+
+        Where nothing runs and nothing is being started, it does nothing.
+        """
         self._interrupted.set()
 
     @property

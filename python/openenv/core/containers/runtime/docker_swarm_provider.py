@@ -25,6 +25,7 @@ from openenv.core.containers.runtime._docker_engine import (
     gone_is_fine,
     image_of,
     is_manager,
+    last_lines,
     published_host,
     service_arguments,
     told,
@@ -34,7 +35,7 @@ from openenv.core.containers.runtime._one_start import (
     AlreadyRunning,
     one_at_a_time,
 )
-from openenv.core.containers.runtime._output import SHOWN_LINES, shown
+from openenv.core.containers.runtime._output import SHOWN_LINES
 from openenv.core.containers.runtime._owner import own_labels
 from openenv.core.containers.runtime._readiness import (
     POLL_INTERVAL_S,
@@ -123,6 +124,7 @@ class DockerSwarmProvider(ContainerProvider):
         if self._service_name is not None:
             message = f"service {self._service_name} runs already; stop it first"
             raise AlreadyRunning(message, _NAME)
+        self._interrupted.clear()
         arguments = self._arguments(image, port, env_vars, kwargs)
         remove_strays_of(self._client)
         self._service_name = container_name(image, infix="-swarm")
@@ -176,7 +178,10 @@ class DockerSwarmProvider(ContainerProvider):
             self._remove(_REMOVE_TIMEOUT_S)
 
     def interrupt(self) -> None:
-        """Let a start or a wait in another thread end soon, with an error."""
+        """Let a start or a wait in another thread end soon, with an error.
+
+        Where nothing runs and nothing is being started, it does nothing.
+        """
         self._interrupted.set()
 
     @override
@@ -300,10 +305,11 @@ class DockerSwarmProvider(ContainerProvider):
         return found
 
     def _last_lines(self) -> str:
-        with told(_NAME, "cannot read the log"):
+        def read() -> bytes:
             service = self._client.services.get(self._service_name)  # type: ignore[no-untyped-call]
-            chunks = service.logs(stdout=True, stderr=True, tail=SHOWN_LINES)
-        return shown(b"".join(chunks).decode(errors="replace").rstrip())
+            return b"".join(service.logs(stdout=True, stderr=True, tail=SHOWN_LINES))
+
+        return last_lines(read)
 
     # --- ending -------------------------------------------------------------------
 

@@ -112,6 +112,7 @@ class KubernetesProvider(ContainerProvider):
         if self._run is not None:
             message = f"Job {self._run.workload.name} runs already; stop it first"
             raise AlreadyRunning(message, NAME)
+        self._interrupted.clear()
         self._run = self._cluster.run(self._workload(image, port, env_vars, kwargs))
         self._exit_hook.set(self._discard)
         try:
@@ -165,7 +166,10 @@ class KubernetesProvider(ContainerProvider):
             self._forget()
 
     def interrupt(self) -> None:
-        """Let a wait in another thread end soon, with an error."""
+        """Let a wait in another thread end soon, with an error.
+
+        Where nothing runs and nothing is being started, it does nothing.
+        """
         self._interrupted.set()
 
     @override

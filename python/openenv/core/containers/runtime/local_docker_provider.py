@@ -31,6 +31,7 @@ from openenv.core.containers.runtime._docker_engine import (
     connect,
     gone_is_fine,
     image_of,
+    last_lines,
     listening_ports,
     published_host,
     pull,
@@ -41,7 +42,7 @@ from openenv.core.containers.runtime._one_start import (
     AlreadyRunning,
     one_at_a_time,
 )
-from openenv.core.containers.runtime._output import SHOWN_LINES, shown
+from openenv.core.containers.runtime._output import SHOWN_LINES
 from openenv.core.containers.runtime._readiness import wait_until_ready
 from openenv.core.containers.runtime.providers import (
     READY_TIMEOUT_S,
@@ -140,6 +141,7 @@ class LocalDockerProvider(ContainerProvider):
         if self._container_name is not None:
             message = f"container {self._container_name} runs already; stop it first"
             raise AlreadyRunning(message, _NAME)
+        self._interrupted.clear()
         image = image or self.image
         if not image:
             message = f"no image: give one to {_NAME} or to start_container"
@@ -202,7 +204,10 @@ class LocalDockerProvider(ContainerProvider):
             self._remove()
 
     def interrupt(self) -> None:
-        """Let a start or a wait in another thread end soon, with an error."""
+        """Let a start or a wait in another thread end soon, with an error.
+
+        Where nothing runs and nothing is being started, it does nothing.
+        """
         self._interrupted.set()
 
     @override
@@ -277,15 +282,14 @@ class LocalDockerProvider(ContainerProvider):
         return self._container_name
 
     def _last_lines(self) -> str:
-        with told(_NAME, "cannot read the log"):
-            output = self._client.api.logs(self._running(), tail=SHOWN_LINES)
-        return shown(output.decode(errors="replace").rstrip())
+        name = self._running()
+        return last_lines(lambda: self._client.api.logs(name, tail=SHOWN_LINES))
 
     def _where_it_listens(self) -> str:
         with told(_NAME, "cannot look into the container"):
             ports = listening_ports(self._client, self._running())
-        shown = ", ".join(map(str, ports))
-        return f"; inside, it listens on {shown} (container_port=…)" if ports else ""
+        listed = ", ".join(map(str, ports))
+        return f"; inside, it listens on {listed} (container_port=…)" if ports else ""
 
     # --- ending -----------------------------------------------------------------
 
