@@ -122,7 +122,7 @@ def _base_files() -> Iterator[tuple[str, Path | bytes]]:
     library = Path(subprocess.__file__).parent
     yield f"{prefix}/bin/python3", interpreter
     yield from _tree(library, str(library)).items()
-    for name in sorted(_distributions(_SERVER_PACKAGES)):
+    for name in sorted(distributions(_SERVER_PACKAGES)):
         for file in metadata.distribution(name).files or ():
             path = Path(str(file.locate()))
             if ".." not in file.parts and path.is_file() and "tests" not in file.parts:
@@ -132,7 +132,7 @@ def _base_files() -> Iterator[tuple[str, Path | bytes]]:
     yield "/tmp/.keep", b""
 
 
-def _distributions(names: Iterable[str]) -> set[str]:
+def distributions(names: Iterable[str]) -> set[str]:
     """All packages that some need, by the names of their distributions."""
     found: set[str] = set()
     waiting = list(names)

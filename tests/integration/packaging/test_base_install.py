@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
+import tomllib
 import zipfile
 from typing import TYPE_CHECKING
 
 import pytest
+from tests.images.build import distributions
 from tests.support.golden_servers import GoldenServers
+from tests.support.processes import ROOT
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -146,6 +150,16 @@ def test_an_episode_runs_with_the_base_packages_alone(in_base: Callable[[str], s
         port = servers.port("async4")
 
         assert in_base(EPISODE.format(port=port)) == "hi"
+
+
+def test_the_server_brings_no_model_client_and_no_web_interface():
+    pyproject = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    needed = pyproject["dependencies"] + pyproject["optional-dependencies"]["core"]
+    names = [re.split(r"[^\w.-]", each, maxsplit=1)[0] for each in needed]
+    found = distributions(names)
+
+    assert "fastapi" in found
+    assert set() == found & {"fastmcp", "gradio", "openai"}
 
 
 def test_the_wheel_holds_types_stub_and_the_legacy_name(wheel: Path):

@@ -89,7 +89,9 @@ def clones():
     return set(Path(tempfile.gettempdir()).glob("openenv-uv-clone-*"))
 
 
-def test_a_folder(project, variables):
+def test_a_folder(project, variables, monkeypatch):
+    monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")
+    monkeypatch.setenv("ALL_PROXY", "http://127.0.0.1:9")
     provider = UVProvider(project_path=str(project), env_vars=variables)
     with GenericEnvClient(provider=provider).sync() as env:
         assert not env.reset(seed=1).done

@@ -125,6 +125,17 @@ def test_a_timeout_that_is_none_is_refused(timeout_s):
         wait_until_ready("http://127.0.0.1:9", timeout_s, never, threading.Event())
 
 
+def test_no_provider_asks_through_a_proxy(monkeypatch):
+    for name in ("http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"):
+        monkeypatch.setenv(name, "http://127.0.0.1:9")
+    with (
+        serving(hanging_websocket) as url,
+        # It got beyond /health, and no connection was refused.
+        pytest.raises(TimeoutError, match=r"/ws did not open: .*within"),
+    ):
+        wait_until_ready(url, 0.1, never, threading.Event())
+
+
 async def test_it_can_be_waited_for_inside_a_running_loop():
     with (
         serving(hanging_websocket) as url,
