@@ -77,6 +77,18 @@ def test_missing_configuration_is_told(tmp_path, text, context, complaint):
         KubernetesProvider("maze", kubeconfig=path, context=context)
 
 
+def test_a_machine_without_a_cluster_is_told_what_to_set(monkeypatch, tmp_path):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.delenv("KUBECONFIG", raising=False)
+
+    with pytest.raises(
+        ProviderError,
+        match=r"no cluster is configured: .*; set KUBECO.*"
+        r"docs/kubernetes\.md",
+    ):
+        KubernetesProvider()
+
+
 def test_missing_extra_is_told(monkeypatch):
     monkeypatch.setitem(sys.modules, _kubernetes_cluster.__name__, None)
 

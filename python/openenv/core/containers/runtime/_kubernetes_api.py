@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from lightkube.config.kubeconfig import SingleConfig
 
 GONE: Final = 404
+_ADVICE: Final = "set KUBECONFIG, or give kubeconfig= and context= (docs/kubernetes.md)"
 _REFUSALS: Final = frozenset({401, 403})
 _SERVICE_ACCOUNT_TOKEN: Final = Path(
     "/var/run/secrets/kubernetes.io/serviceaccount/token"
@@ -36,15 +37,21 @@ def load_config(kubeconfig: str | Path | None, context: str | None) -> SingleCon
     Raises:
         ProviderError: There is none.
     """
-    with told("no cluster is configured"):
+    try:
         found = (
             KubeConfig.from_env()
             if kubeconfig is None
             else KubeConfig.from_file(kubeconfig)
         )
         config = found.get(context)
+    except ConfigError as exc:
+        message = f"no cluster is configured: {exc}; {_ADVICE}"
+        raise ProviderError(message, NAME) from exc
     if config is None:
-        message = "no cluster is configured: the kubeconfig names no current context"
+        message = (
+            "no cluster is configured: the kubeconfig names no current context; "
+            f"{_ADVICE}"
+        )
         raise ProviderError(message, NAME)
     return config
 
