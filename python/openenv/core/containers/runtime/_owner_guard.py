@@ -7,6 +7,7 @@ it. Where there is no POSIX shell, there is no guard; labels are left to go by.
 
 from __future__ import annotations
 
+import logging
 import os
 import subprocess
 import sys
@@ -30,6 +31,8 @@ _LOOKS_AFTER_S: Final = (0.0, 1.0, 5.0)
 _REMOVE_FOLDER: Final = (
     'for _ in 1 2 3 4 5 6 7 8 9 10 11 12; do rm -rf -- "$0"; sleep 1; done'
 )
+
+_log = logging.getLogger(__name__)
 
 
 class OwnerGuard:
@@ -65,7 +68,7 @@ class OwnerGuard:
 
 def folder_guard(folder: str) -> OwnerGuard | None:
     """Have a folder removed when this process is gone; None where that cannot be."""
-    return OwnerGuard(_SHELL, "-c", _REMOVE_FOLDER, folder) if _can_guard() else None
+    return _guard(_SHELL, "-c", _REMOVE_FOLDER, folder)
 
 
 class StraysGuard:
@@ -76,20 +79,22 @@ class StraysGuard:
     """
 
     def __init__(self) -> None:
+        self.forget()
+
+    def forget(self) -> None:
+        """Be as new, in a forked child."""
         self._lock = threading.Lock()
         self._holders: set[int] = set()
         self._guard: OwnerGuard | None = None
 
     def hold(self, holder: object) -> None:
         """Begin, unless it is there."""
-        if not _can_guard():
-            return
         with self._lock:
             self._holders.add(id(holder))
             if self._guard is None or not self._guard.is_alive:
                 path = [str(Path(folder).absolute()) for folder in sys.path]
                 command = [sys.executable, "-c", _REMOVE_STRAYS, str(os.getpid())]
-                self._guard = OwnerGuard(*command, *path)
+                self._guard = _guard(*command, *path)
 
     def let_go(self, holder: object) -> None:
         """End when nobody holds it."""
@@ -98,10 +103,6 @@ class StraysGuard:
             if self._guard is not None and not self._holders:
                 self._guard.close()
                 self._guard = None
-
-    def forget(self) -> None:
-        """Be as new, in a forked child."""
-        self.__init__()  # type: ignore[misc]
 
 
 def remove_strays_after(owner_pid: int) -> None:
@@ -117,8 +118,14 @@ def remove_strays_after(owner_pid: int) -> None:
         remove_strays()
 
 
-def _can_guard() -> bool:
-    return os.name == "posix" and bool(sys.executable) and Path(_SHELL).exists()
+def _guard(*command: str) -> OwnerGuard | None:
+    if not sys.executable or not Path(_SHELL).exists():
+        return None
+    try:
+        return OwnerGuard(*command)
+    except OSError as exc:
+        _log.warning("nothing is removed if this process is killed: %s", exc)
+        return None
 
 
 strays_guard: Final = StraysGuard()
