@@ -10,13 +10,17 @@ built once and used again; older ones are removed.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
+import importlib.util
 import io
 import os
+import py_compile
 import re
 import subprocess
 import sys
 import tarfile
+import tempfile
 from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -43,6 +47,7 @@ _SERVER_PACKAGES = [
     "uvloop",
     "websockets",
 ]
+_FORMAT = b"with bytecode"
 _UNUSED = {"test", "tests", "idlelib", "tkinter", "ensurepip", "site-packages"}
 _HEAVY = re.compile(r"\.opt-\d\.pyc$|\.a$")
 _TOOLS = ["/bin/sh", "/bin/cat", "/bin/true", "/bin/sleep"]
@@ -54,7 +59,7 @@ def base_image(client: DockerClient) -> str:
     tag = _tag(BASE, files)
     if not client.images.list(tag):
         client.api.import_image_from_data(
-            _tar({**_libraries(files), **files}),
+            _tar({**_libraries(files), **files, **_bytecode(files)}),
             repository=BASE,
             tag=tag.partition(":")[2],
             changes=[
@@ -77,7 +82,7 @@ def environment_image(client: DockerClient) -> str:
     }
     tag = _tag(ENVIRONMENT, files)
     if not client.images.list(tag):
-        _build(client, files, tag)
+        _build(client, {**files, **_bytecode(files)}, tag)
         _remove_others(client, tag)
     return tag
 
@@ -163,8 +168,29 @@ def _tree(folder: Path, inside: str) -> dict[str, Path | bytes]:
     }
 
 
+def _bytecode(files: dict[str, Path | bytes]) -> dict[str, Path | bytes]:
+    """Compile the modules that are not; else each container does it at its start."""
+    compiled: dict[str, Path | bytes] = {}
+    with tempfile.TemporaryDirectory() as folder:
+        target = Path(folder, "compiled")
+        for inside, content in files.items():
+            cache = importlib.util.cache_from_source(inside)
+            if isinstance(content, bytes) or content.suffix != ".py" or cache in files:
+                continue
+            with contextlib.suppress(py_compile.PyCompileError):  # a template's
+                py_compile.compile(
+                    str(content),
+                    str(target),
+                    inside,
+                    doraise=True,
+                    invalidation_mode=py_compile.PycInvalidationMode.UNCHECKED_HASH,
+                )
+                compiled[cache] = target.read_bytes()
+    return compiled
+
+
 def _tag(name: str, files: dict[str, Path | bytes]) -> str:
-    digest = hashlib.sha256()
+    digest = hashlib.sha256(_FORMAT)
     for inside, content in sorted(files.items(), key=lambda item: item[0]):
         digest.update(inside.encode())
         if isinstance(content, bytes):
