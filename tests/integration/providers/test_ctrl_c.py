@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import json
+import re
 import signal
 import sys
 import textwrap
 
 import pytest
+from tests.integration.providers import servers
+from tests.integration.providers.test_from_docker_image import containers
 from tests.integration.providers.test_process_provider import group_members
 from tests.support.processes import ChildProcess, wait_until
 
@@ -43,15 +47,35 @@ def test_an_interrupted_script_ends_with_one_traceback(slow, form):
     command = [sys.executable, "-c", CODE + FORMS[form], slow]
     with ChildProcess(command) as child:
         group = int(child.wait_for_line(r"^GROUP (\d+)$").group(1))
-        child.send_signal(signal.SIGINT)
-        code = child.wait(5)
+        _interrupt(child)
 
-        assert -signal.SIGINT == code, child.output()
-        told = child.output().split("\n", 1)[1]
+    assert [] == group_members(group)
+
+
+def test_a_container_goes_as_well(engine, image):
+    code = (
+        "import json, sys\n"
+        "from openenv.core.generic_client import GenericEnvClient\n"
+        "command = json.loads(sys.argv[2])\n"
+        "with GenericEnvClient.from_docker_image(sys.argv[1], command=command): pass\n"
+    )
+    command = [sys.executable, "-c", code, image, json.dumps(servers.HANGS)]
+    with ChildProcess(command) as child:
+        wait_until(lambda: containers(engine, image), 20, child.output)
+        _interrupt(child)
+
+    assert [] == containers(engine, image)
+
+
+def _interrupt(child):
+    child.send_signal(signal.SIGINT)
+    code = child.wait(10)
+
+    assert -signal.SIGINT == code, child.output()
+    told = re.sub(r"^GROUP \d+\n", "", child.output())
     assert 1 == told.count("Traceback"), told
     assert told.startswith("Traceback"), told
     assert told.endswith("\nKeyboardInterrupt\n"), told
-    assert [] == group_members(group)
 
 
 def test_all_is_cleaned_up_when_the_interrupt_is_raised(slow):

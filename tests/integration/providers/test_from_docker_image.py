@@ -16,6 +16,7 @@ from tests.support.processes import wait_until
 
 from grid_world_env import GridWorldAction, GridWorldEnv
 from openenv.core.containers.runtime import LocalDockerProvider
+from openenv.core.containers.runtime._docker_engine import listening_ports
 from openenv.core.generic_client import GenericEnvClient
 from openenv.core.sync_client import SyncEnvClient
 from openenv.errors import ConnectionClosed, ProviderError, SessionLost
@@ -174,19 +175,27 @@ def test_a_container_that_exits_ends_the_wait_with_its_last_lines(engine, image)
     assert [] == containers(engine, image)
 
 
+class Listening(LocalDockerProvider):
+    """Begin to wait when the container does what is to be told of it."""
+
+    def wait_for_ready(self, base_url, timeout_s):
+        wait_until(lambda: listening_ports(self._client, self._container_name), 20)
+        super().wait_for_ready(base_url, timeout_s)
+
+
 @pytest.mark.parametrize(
-    ("command", "complaint"),
+    ("command", "provider", "complaint"),
     [
-        (servers.HANGS, "/health did not answer"),
-        (servers.NEVER_ANSWERS, "/health did not answer: timed out"),
-        (servers.HEALTH_WITHOUT_WEBSOCKET, "/ws did not open.*404"),
-        (servers.LISTENS_ELSEWHERE, "it listens on 9001"),
+        (servers.HANGS, LocalDockerProvider, "/health did not answer"),
+        (servers.NEVER_ANSWERS, Listening, "/health did not answer: timed out"),
+        (servers.HEALTH_WITHOUT_WEBSOCKET, Listening, "/ws did not open.*404"),
+        (servers.LISTENS_ELSEWHERE, Listening, "it listens on 9001"),
     ],
     ids=["hangs", "accepts only", "no /ws", "elsewhere"],
 )
-def test_a_server_that_is_never_ready(engine, image, command, complaint):
+def test_a_server_that_is_never_ready(engine, image, command, provider, complaint):
     handle = GenericEnvClient.from_docker_image(
-        image, LocalDockerProvider(stop_timeout_s=0), command=command, wait_timeout=3
+        image, provider(stop_timeout_s=0), command=command, wait_timeout=0.5
     )
     with pytest.raises(TimeoutError, match=rf"did not become ready.*{complaint}"):
         handle.sync()
