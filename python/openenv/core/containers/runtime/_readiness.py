@@ -142,6 +142,7 @@ async def _ask_websocket(base_url: str, timeout_s: float) -> str | None:
         base_url,
         connect_timeout_s=min(timeout_s, _CONNECT_TIMEOUT_S),
         mode="simulation",
+        proxy=None,
     )
     try:
         with suppress(CapacityReached):
