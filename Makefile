@@ -18,6 +18,8 @@ SHELL := /bin/bash
 # A toolchain installed a moment ago is found without a new shell.
 export PATH := $(HOME)/.cargo/bin:$(PATH)
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
+# Tests start hundreds of interpreters, which would compile what they import each time.
+unexport PYTHONDONTWRITEBYTECODE
 export PYO3_PYTHON := $(abspath $(VENV)/bin/python)
 export OPENENV_UPSTREAM_PYTHON ?= $(UPSTREAM)/bin/python
 export OPENENV_OLD_UPSTREAM_PYTHON ?= $(OLD_UPSTREAM)/bin/python
