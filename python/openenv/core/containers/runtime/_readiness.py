@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final
 from openenv.core._client.dial import parse_address
 from openenv.core._client.io_thread import run_in_background
 from openenv.core._client.settings import checked_wait_s
+from openenv.core._client.sockets import connected
 from openenv.core.generic_client import GenericEnvClient
 from openenv.errors import CapacityReached, ConnectFailed, ProviderError, RequestTimeout
 
@@ -112,9 +113,18 @@ async def _ask_health(base_url: str, timeout_s: float) -> str | None:
 async def _status_line(base_url: str) -> bytes:
     address = parse_address(base_url)
     prefix = address.target.partition("?")[0].removesuffix("/ws")
-    reader, writer = await asyncio.open_connection(
-        address.host, address.port, ssl=True if address.secure else None
-    )
+    # The way the clients take, so that both find the same server.
+    loop = asyncio.get_running_loop()
+    sock = await connected(loop, address.host, address.port)
+    try:
+        reader, writer = await asyncio.open_connection(
+            sock=sock,
+            ssl=True if address.secure else None,
+            server_hostname=address.host if address.secure else None,
+        )
+    except BaseException:
+        sock.close()
+        raise
     try:
         writer.write(
             f"GET {prefix}/health HTTP/1.1\r\nHost: {address.authority}\r\n"
