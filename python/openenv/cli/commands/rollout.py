@@ -39,7 +39,7 @@ def rollout(  # noqa: PLR0913 - one parameter an option of the command
         str | None,
         typer.Option(
             help="module:function, called with (observation, episode). Default: random "
-            "actions from the environment's schema."
+            "actions, or calls of tools, from the environment's schemas."
         ),
     ] = None,
     out: Annotated[

@@ -124,12 +124,12 @@ def _run(arguments: argparse.Namespace, tell: Listener) -> None:
     from openenv.cli.validation.contract import (  # noqa: PLC0415 - the child's alone
         CONTRACT_CHECKS,
         Stage,
-        calls_tools,
     )
     from openenv.cli.validation.imports import (  # noqa: PLC0415 - as above
         IMPORT_CHECKS,
         Code,
     )
+    from openenv.rollout.tools import calls_tools  # noqa: PLC0415 - as above
 
     code = Code(arguments.folder, arguments.app)
     passed = run_checks(IMPORT_CHECKS, code, tell)
