@@ -7,10 +7,13 @@ beside them, and fails for anything else.
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import io
 import sys
 import tarfile
 import zipfile
+from importlib import metadata
 from pathlib import Path
 
 import openenv
@@ -67,12 +70,28 @@ def build_base(client, base, tag):
 
 
 def make_wheel(folder):
-    """Pack this checkout's openenv as a wheel is packed."""
+    """Pack this checkout's openenv as a wheel is packed; any installer takes it."""
     tag = f"cp3{sys.version_info.minor}"
-    wheel = folder / f"openenv-0.11.0-{tag}-{tag}-linux_x86_64.whl"
+    installed = metadata.distribution("openenv")
+    label = f"openenv-{installed.version}"
+    wheel = folder / f"{label}-{tag}-{tag}-linux_x86_64.whl"
     root = Path(openenv.__file__).parent
+    files = {
+        f"openenv/{path.relative_to(root)}": path.read_bytes()
+        for path in root.rglob("*")
+        if path.is_file() and "__pycache__" not in path.parts
+    }
+    for name in ("METADATA", "WHEEL", "entry_points.txt"):
+        files[f"{label}.dist-info/{name}"] = (installed.read_text(name) or "").encode()
+    record = f"{label}.dist-info/RECORD"
+    lines = [f"{name},{_hash(files[name])},{len(files[name])}\n" for name in files]
+    files[record] = ("".join(lines) + f"{record},,\n").encode()
     with zipfile.ZipFile(wheel, "w") as archive:
-        for path in root.rglob("*"):
-            if path.is_file() and "__pycache__" not in path.parts:
-                archive.write(path, Path("openenv") / path.relative_to(root))
+        for name, content in files.items():
+            archive.writestr(name, content)
     return wheel
+
+
+def _hash(content):
+    digest = hashlib.sha256(content).digest()
+    return "sha256=" + base64.urlsafe_b64encode(digest).rstrip(b"=").decode()
