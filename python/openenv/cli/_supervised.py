@@ -12,6 +12,7 @@ import inspect
 import signal
 import socket
 import stat
+import sys
 from typing import TYPE_CHECKING, Any, Final
 
 import uvicorn
@@ -19,18 +20,19 @@ from typing_extensions import override
 from uvicorn.supervisors import ChangeReload, Multiprocess
 
 from openenv.cli._console import CommandFailed
+from openenv.cli._served import STARTUP_FAILURE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
     from types import FrameType
 
-_APPLICATION: Final = "openenv.cli._served:make_application"
+_FACTORY: Final = "openenv.cli._served:make_application"
 _BACKLOG: Final = 4096
-_STARTUP_FAILURE: Final = 3  # uvicorn's exit code of a worker that cannot serve
 
 
-def bind_port(host: str, port: int) -> socket.socket:
+@contextlib.contextmanager
+def bound_port(host: str, port: int) -> Iterator[socket.socket]:
     """Listen on a TCP port; 0 takes a free one.
 
     Raises:
@@ -39,28 +41,29 @@ def bind_port(host: str, port: int) -> socket.socket:
     family, _, _, _, address = socket.getaddrinfo(
         host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
     )[0]
-    listener = socket.create_server(address, family=family, backlog=_BACKLOG)
-    listener.set_inheritable(True)
-    return listener
+    with socket.create_server(address, family=family, backlog=_BACKLOG) as listener:
+        listener.set_inheritable(True)
+        yield listener
 
 
 @contextlib.contextmanager
 def bound_path(path: Path) -> Iterator[socket.socket]:
-    """Listen on a Unix socket, and remove its file in the end.
+    """Listen on a Unix socket, and remove its file in the end, also by SIGTERM.
 
-    A socket's file that nobody listens on any more is replaced.
+    The file of a socket that nobody listens on any more is replaced.
 
     Raises:
         CommandFailed: something else is there, or somebody listens there.
         OSError: the file cannot be made.
     """
-    if not hasattr(socket, "AF_UNIX"):
-        raise CommandFailed("--uds needs Unix sockets, which this system has not")
+    if sys.platform == "win32":
+        raise CommandFailed("--uds needs Unix sockets, which Python has not on Windows")
     _make_room(path)
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(str(path))
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
         try:
-            path.chmod(0o666)  # as uvicorn: who may reach the folder may connect
+            path.chmod(0o666)  # as uvicorn: who reaches the folder may connect
             listener.listen(_BACKLOG)
             listener.set_inheritable(True)
             yield listener
@@ -69,68 +72,86 @@ def bound_path(path: Path) -> Iterator[socket.socket]:
 
 
 def run_supervised(
-    listener: socket.socket, workers: int, reload_folder: str | None, **settings: Any
-) -> bool:
-    """Serve `make_application` on a bound socket until SIGINT or SIGTERM.
+    listener: socket.socket, application: object, workers: int, watched: str | None
+) -> None:
+    """Serve on a bound socket until SIGINT or SIGTERM.
 
     Args:
         listener: the socket; closed by the caller.
-        workers: processes.
-        reload_folder: what is watched for changes; None: nothing is.
-        settings: uvicorn's.
-
-    Returns:
-        Whether it was SIGINT (Ctrl-C) that ended it.
+        application: served where this process serves itself.
+        workers: processes; more than one make their application themselves.
+        watched: folder whose changes start a new process; None: none is started.
 
     Raises:
         CommandFailed: a worker could not start; its output says why.
+        KeyboardInterrupt: it was SIGINT.
     """
-    config = uvicorn.Config(
-        _APPLICATION,
-        factory=True,
-        workers=workers,
-        reload=reload_folder is not None,
-        reload_dirs=[reload_folder] if reload_folder else None,
+    if workers > 1:
+        _run_workers(listener, workers)
+    elif watched is not None:
+        config = _config(_FACTORY, factory=True, reload=True, reload_dirs=[watched])
+        target = uvicorn.Server(config).run
+        _Reloader(config, target=target, sockets=[listener]).run()
+    else:
+        uvicorn.Server(_config(application)).run(sockets=[listener])
+
+
+def _run_workers(listener: socket.socket, workers: int) -> None:
+    config = _config(_FACTORY, factory=True, workers=workers)
+    # Older supervisors are told what their workers run.
+    wanted = "target" in inspect.signature(Multiprocess).parameters
+    target = {"target": uvicorn.Server(config).run} if wanted else {}
+    supervisor = _Workers(config, sockets=[listener], **target)
+    supervisor.run()
+    if any(each.process.exitcode == STARTUP_FAILURE for each in supervisor.processes):
+        raise CommandFailed("a worker could not start; its output above says why")
+
+
+def _config(application: Any, **settings: Any) -> uvicorn.Config:  # noqa: ANN401
+    return uvicorn.Config(
+        application,
+        http="httptools",
+        ws_max_size=100 * 1024 * 1024,
+        ws_ping_interval=20.0,
+        ws_ping_timeout=600.0,
+        ws_per_message_deflate=False,
+        access_log=False,
+        log_level="warning",
+        timeout_graceful_shutdown=10,
         **settings,
     )
-    if reload_folder is not None:
-        server = uvicorn.Server(config)
-        reloader = _Reloader(config, target=server.run, sockets=[listener])
-        reloader.run()
-        return reloader.interrupted
-    supervisor = _Workers(config, sockets=[listener], **_target(config))
-    supervisor.run()
-    if any(each.process.exitcode == _STARTUP_FAILURE for each in supervisor.processes):
-        raise CommandFailed("a worker could not start; its output above says why")
-    return supervisor.interrupted
 
 
 class _Workers(Multiprocess):
-    """Knows whether Ctrl-C ended it."""
+    """Tells that it was Ctrl-C."""
 
-    interrupted = False
+    @override
+    def run(self) -> None:
+        self._interrupted = False
+        super().run()
+        if self._interrupted:
+            raise KeyboardInterrupt
 
     @override
     def handle_int(self) -> None:
-        self.interrupted = True
+        self._interrupted = True
         super().handle_int()
 
 
-class _Reloader(ChangeReload):
-    """Knows whether Ctrl-C ended it."""
+class _Reloader(ChangeReload):  # type: ignore[valid-type, misc]  # one of two
+    """Tells that it was Ctrl-C."""
 
-    interrupted = False
+    @override
+    def run(self) -> None:
+        self._interrupted = False
+        super().run()
+        if self._interrupted:
+            raise KeyboardInterrupt
 
     @override
     def signal_handler(self, sig: int, frame: FrameType | None) -> None:
-        self.interrupted = self.interrupted or sig == signal.SIGINT
+        self._interrupted = sig == signal.SIGINT
         super().signal_handler(sig, frame)
-
-
-def _target(config: uvicorn.Config) -> dict[str, Any]:
-    # Until 0.40 the workers' function is the caller's, later the supervisor's.
-    wanted = "target" in inspect.signature(Multiprocess).parameters
-    return {"target": uvicorn.Server(config).run} if wanted else {}
 
 
 def _make_room(path: Path) -> None:
