@@ -127,14 +127,21 @@ def _base_files() -> Iterator[tuple[str, Path | bytes]]:
     library = Path(subprocess.__file__).parent
     yield f"{prefix}/bin/python3", interpreter
     yield from _tree(library, str(library)).items()
-    for name in sorted(distributions(_SERVER_PACKAGES)):
-        for file in metadata.distribution(name).files or ():
-            path = Path(str(file.locate()))
-            if ".." not in file.parts and path.is_file() and "tests" not in file.parts:
-                yield f"{SITE_PACKAGES}/{file}", path
+    yield from packages(_SERVER_PACKAGES).items()
     for tool in _TOOLS:
         yield tool, Path(tool).resolve()
     yield "/tmp/.keep", b""
+
+
+def packages(names: Iterable[str]) -> dict[str, Path | bytes]:
+    """The files of installed packages and of all that they need."""
+    found: dict[str, Path | bytes] = {}
+    for name in sorted(distributions(names)):
+        for file in metadata.distribution(name).files or ():
+            path = Path(str(file.locate()))
+            if ".." not in file.parts and path.is_file() and "tests" not in file.parts:
+                found[f"{SITE_PACKAGES}/{file}"] = path
+    return found
 
 
 def distributions(names: Iterable[str]) -> set[str]:

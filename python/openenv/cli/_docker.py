@@ -52,10 +52,13 @@ class Engine:
             raise CommandFailed(message) from None
         try:
             self.client = docker.from_env()
+        except (DockerException, OSError) as error:
+            raise _no_answer(error) from None
+        try:
             self.client.ping()
         except (DockerException, OSError) as error:
-            message = f"the Docker engine does not answer: {error}"
-            raise CommandFailed(message) from None
+            self.client.close()
+            raise _no_answer(error) from None
 
     def build(self, options: BuildOptions, told: Told) -> None:
         """Build with the engine's classic builder.
@@ -165,6 +168,10 @@ def build_by_buildx(options: BuildOptions, told: Told) -> None:
             told(line)
     if process.returncode:
         raise _failed("build", lines)
+
+
+def _no_answer(error: Exception) -> CommandFailed:
+    return CommandFailed(f"the Docker engine does not answer: {error}")
 
 
 def _failed(what: str, lines: Iterable[str]) -> CommandFailed:

@@ -47,12 +47,16 @@ with open("/etc/passwd", "a") as users:
 DOCKERFILE = f"""\
 FROM {{base}}
 COPY pip useradd python /bin/
+COPY more /
 ENV PATH=/bin:{sys.base_prefix}/bin
 """
 
 
-def build_base(client, base, tag):
-    """Build the base image that the tests' packages are built on."""
+def build_base(client, base, tag, more=None):
+    """Build the base image that the tests' packages are built on.
+
+    `more` are further files of it, paths in the image and on this machine.
+    """
     files = {
         "Dockerfile": DOCKERFILE.format(base=base),
         "pip": PIP,
@@ -65,8 +69,17 @@ def build_base(client, base, tag):
             entry = tarfile.TarInfo(name)
             entry.size, entry.mode = len(text.encode()), 0o755
             tar.addfile(entry, io.BytesIO(text.encode()))
+        tar.addfile(_folder("more"))
+        for inside, path in (more or {}).items():
+            tar.add(path, f"more{inside}", recursive=False)
     archive.seek(0)
     client.images.build(fileobj=archive, custom_context=True, tag=tag, rm=True)
+
+
+def _folder(name):
+    entry = tarfile.TarInfo(name)
+    entry.type, entry.mode = tarfile.DIRTYPE, 0o755
+    return entry
 
 
 def make_wheel(folder):

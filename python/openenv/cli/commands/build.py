@@ -146,6 +146,10 @@ def _build(options: BuildOptions) -> str:
         has_buildx,
     )
 
+    several = "," in (options.platform or "")
+    if several and not options.push:
+        message = "several platforms make no image that an engine holds: add --push"
+        raise WrongUse(message)
     spinner = status.status("build") if status.is_terminal else nullcontext()
     with spinner as shown:
 
@@ -156,7 +160,7 @@ def _build(options: BuildOptions) -> str:
         if has_buildx():
             build_by_buildx(options, told)
             return ""
-        if options.platform and "," in options.platform:
+        if several:
             raise CommandFailed("several platforms at once need docker buildx")
         engine = Engine()
         engine.build(options, told)
