@@ -26,6 +26,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import docker
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 import openenv
 
@@ -145,24 +147,30 @@ def packages(names: Iterable[str]) -> dict[str, Path | bytes]:
 
 
 def distributions(names: Iterable[str]) -> set[str]:
-    """All packages that some need, by the names of their distributions."""
+    """All packages that some need on this system, by their distributions' names."""
     found: set[str] = set()
-    waiting = list(names)
+    seen: set[str] = set()
+    waiting = [Requirement(name) for name in names]
     while waiting:
-        name = re.sub(r"[-_.]+", "-", waiting.pop()).lower()
-        if name in found:
+        asked = waiting.pop()
+        if str(asked) in seen:
             continue
+        seen.add(str(asked))
         try:
-            needed = metadata.requires(name) or ()
+            needed = metadata.requires(asked.name) or ()
         except metadata.PackageNotFoundError:
-            continue  # for another system
-        found.add(name)
-        waiting += [
-            re.split(r"[^\w.-]", each, maxsplit=1)[0]
-            for each in needed
-            if "extra ==" not in each
-        ]
+            continue
+        found.add(canonicalize_name(asked.name))
+        waiting += [each for each in map(Requirement, needed) if _holds(each, asked)]
     return found
+
+
+def _holds(needed: Requirement, asked: Requirement) -> bool:
+    """Whether a package needs another with the extras that were asked for."""
+    marker = needed.marker
+    return marker is None or any(
+        marker.evaluate({"extra": extra}) for extra in ("", *asked.extras)
+    )
 
 
 def _tree(folder: Path, inside: str) -> dict[str, Path | bytes]:

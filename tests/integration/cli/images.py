@@ -82,6 +82,12 @@ def _folder(name):
     return entry
 
 
+def sleep_instead(folder, base):
+    """Let a package's image be built in one step, and do nothing."""
+    dockerfile = folder / "server" / "Dockerfile"
+    dockerfile.write_text(f'FROM {base}\nCMD ["/bin/sleep", "600"]\n')
+
+
 def make_wheel(folder):
     """Pack this checkout's openenv as a wheel is packed; any installer takes it."""
     tag = f"cp3{sys.version_info.minor}"

@@ -55,6 +55,17 @@ def test_same_seed_plays_the_same_episodes(openenv, tmp_path):
     assert played[0] == played[1]
 
 
+def test_random_actions_know_nothing_of_what_the_seed_hides(openenv, tmp_path):
+    create_package("my_env", tmp_path, Template.TYPED)
+    out = tmp_path / "episodes.jsonl"
+
+    done = openenv.run("rollout", "my_env", "-n", 4, "-m", 40, "--out", out)
+
+    assert done.code == 0, done.output
+    # One of a hundred numbers in ten guesses.
+    assert sum(record["reward"] for record in records_of(out)) < 20
+
+
 def test_bare_name_is_found_from_the_checkouts_root(openenv):
     openenv.cwd = GRID_WORLD.parent.parent
 

@@ -60,6 +60,8 @@ def build(  # noqa: PLR0913 - one parameter an option of the command
     Examples: openenv build my_env --tag me/my_env:1;
     openenv build my_env --base-image python:3.12-slim
     """
+    if tag is not None and not tag.strip():
+        raise WrongUse("--tag is empty")
     build_folder(
         folder,
         tag or default_tag(folder),

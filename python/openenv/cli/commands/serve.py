@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from openenv.cli._console import CommandFailed, WrongUse, status
+from openenv.cli._console import CommandFailed, WrongUse, say
 from openenv.rollout.errors import InvalidRollout
 
 if TYPE_CHECKING:
@@ -158,19 +158,16 @@ def _serve_supervised(
         _tell(target, where)
         if workers > 1:
             told = f"{workers} processes: a session stays with its own, so use /ws"
-            status.print(told, markup=False, soft_wrap=True)
+            say(told)
         watched = (target.folder or str(Path.cwd())) if reload else None
         run_supervised(listener, application, workers, watched)
 
 
 def _tell(target: Target, where: str) -> None:
-    line = f"{target.name} is served on {where}"
-    status.print(line, markup=False, soft_wrap=True)
+    say(f"{target.name} is served on {where}")
     if "://" in where:
-        call = (
-            f'call it: GenericEnvClient("{where}"), or openenv validate --url {where}'
-        )
-        status.print(call, markup=False, soft_wrap=True)
+        say(f'call it: GenericEnvClient("{where}")')
+        say(f"check it: openenv validate --url {where}")
     sys.stderr.flush()
 
 
