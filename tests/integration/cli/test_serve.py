@@ -19,6 +19,19 @@ from tests.support.processes import ROOT, ChildProcess, wait_until
 from openenv.core.generic_client import GenericEnvClient
 from openenv.errors import ConnectFailed
 
+# Answers every request, and takes no framework to import.
+SMALL = """
+async def app(scope, receive, send):
+    if scope["type"] == "lifespan":
+        while True:
+            message = await receive()
+            await send({"type": message["type"] + ".complete"})
+            if message["type"] == "lifespan.shutdown":
+                return
+    headers = [(b"content-type", b"application/json")]
+    await send({"type": "http.response.start", "status": 200, "headers": headers})
+    await send({"type": "http.response.body", "body": b'{"status": "healthy"}'})
+"""
 URL = r"is served on (http://\S+:\d+)"
 
 
@@ -161,10 +174,10 @@ def test_workers_that_cannot_start_end_the_command(tmp_path):
 
 
 def test_a_unix_socket_is_listened_on_and_removed(tmp_path):
-    make_good("typed", tmp_path)
+    (tmp_path / "small.py").write_text(SMALL)
     path = tmp_path / "s"
 
-    with serving(tmp_path, "my_env", "--uds", path) as child:
+    with serving(tmp_path, "small:app", "--uds", path) as child:
         wait_until(lambda: status_by(path) == 200, 40.0)
 
         assert f"is served on {path}" in child.output()
@@ -174,10 +187,10 @@ def test_a_unix_socket_is_listened_on_and_removed(tmp_path):
 
 @pytest.mark.parametrize("options", [["--workers", "2"], ["--reload"]])
 def test_a_unix_socket_goes_with_workers_reload_and_a_key(tmp_path, options):
-    make_good("typed", tmp_path)
+    (tmp_path / "small.py").write_text(SMALL)
     path = tmp_path / "s"
 
-    with serving(tmp_path, "my_env", "--uds", path, *options, "--api-key", "hush"):
+    with serving(tmp_path, "small:app", "--uds", path, *options, "--api-key", "hush"):
         wait_until(lambda: status_by(path) == 200, 40.0)
 
         assert 401 == status_by(path, "/schema")
@@ -187,25 +200,25 @@ def test_a_unix_socket_goes_with_workers_reload_and_a_key(tmp_path, options):
 
 
 def test_a_socket_that_nobody_listens_on_is_replaced(tmp_path):
-    make_good("typed", tmp_path)
+    (tmp_path / "small.py").write_text(SMALL)
     path = tmp_path / "s"
     with socket.socket(socket.AF_UNIX) as stale:
         stale.bind(str(path))
 
-    with serving(tmp_path, "my_env", "--uds", path):
+    with serving(tmp_path, "small:app", "--uds", path):
         wait_until(lambda: status_by(path) == 200, 40.0)
 
 
 def test_a_place_that_is_taken_is_not_taken_away(openenv, tmp_path):
-    make_good("typed", tmp_path)
+    (tmp_path / "small.py").write_text(SMALL)
     (tmp_path / "file").write_text("mine")
     with socket.socket(socket.AF_UNIX) as holder:
         holder.bind(str(tmp_path / "s"))
         holder.listen()
 
-        taken = openenv("serve", "my_env", "--uds", "s")
-        wrong = openenv("serve", "my_env", "--uds", "file")
-        far = openenv("serve", "my_env", "--uds", "no/such/folder/s")
+        taken = openenv("serve", "small:app", "--uds", "s")
+        wrong = openenv("serve", "small:app", "--uds", "file")
+        far = openenv("serve", "small:app", "--uds", "no/such/folder/s")
 
         assert (tmp_path / "s").is_socket()
     assert "mine" == (tmp_path / "file").read_text()
@@ -219,9 +232,9 @@ def test_a_place_that_is_taken_is_not_taken_away(openenv, tmp_path):
     "options", [[], ["--workers", "2"], ["--reload"], ["--uds", "s"]], ids=str
 )
 def test_ctrl_c_ends_it_with_130_and_no_traceback(tmp_path, options):
-    make_good("typed", tmp_path)
+    (tmp_path / "small.py").write_text(SMALL)
 
-    with serving(tmp_path, "my_env", "-p", 0, *options) as child:
+    with serving(tmp_path, "small:app", "-p", 0, *options) as child:
         child.wait_for_line(r"is served on (\S+)$")
         if options:  # what is told when it listens, workers come later
             wait_until(lambda: served(child.output(), tmp_path), 40.0)
@@ -274,14 +287,11 @@ def test_changed_code_is_served_after_a_reload(tmp_path):
     "code",
     ["raise OSError('no licence')", "import sys; sys.exit(3)", "from . import none"],
 )
-@pytest.mark.parametrize("options", [[], ["--workers", "2"]], ids=str)
-def test_code_that_cannot_be_imported_is_shown_with_its_place(
-    openenv, tmp_path, code, options
-):
+def test_code_that_cannot_be_imported_is_shown_with_its_place(openenv, tmp_path, code):
     folder = make_good("typed", tmp_path)
     (folder / "server" / "app.py").write_text(f"{code}\n")
 
-    done = openenv("serve", "my_env", "-p", "0", *options)
+    done = openenv("serve", "my_env", "-p", "0")
 
     assert 1 == done.code, done.text
     assert "Error: importing server.app:app of my_env failed: " in done.err
@@ -318,8 +328,8 @@ def test_changed_code_that_is_broken_is_told_and_mended(tmp_path):
         (["json:dumps", "--host", "203.0.113.1"], 1, "cannot listen on 203.0.113.1"),
     ],
 )
-def test_a_mistake_is_one_sentence(openenv, arguments, code, words):
-    done = openenv("serve", *arguments)
+def test_a_mistake_is_one_sentence(openenv_here, arguments, code, words):
+    done = openenv_here("serve", *arguments)
 
     assert code == done.code, done.text
     assert words in done.text
@@ -327,13 +337,13 @@ def test_a_mistake_is_one_sentence(openenv, arguments, code, words):
 
 @pytest.mark.parametrize("options", [[], ["--workers", "2"], ["--reload"]], ids=str)
 def test_a_taken_port_is_told(openenv, tmp_path, options):
-    make_good("typed", tmp_path)
+    (tmp_path / "small.py").write_text(SMALL)
     with socket.socket() as holder:
         holder.bind(("127.0.0.1", 0))
         holder.listen()
         port = holder.getsockname()[1]
 
-        done = openenv("serve", "my_env", "--port", port, *options)
+        done = openenv("serve", "small:app", "--port", port, *options)
 
     assert 1 == done.code
     assert f"cannot listen on 127.0.0.1:{port}: Address already in use" in done.text
