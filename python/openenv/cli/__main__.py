@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import io
+import signal
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 if TYPE_CHECKING:
     import typer
@@ -20,7 +21,17 @@ def main() -> None:
     try:
         _main()
     except KeyboardInterrupt:
-        sys.exit(_INTERRUPTED)
+        _end_interrupted()
+    except SystemExit as end:
+        if end.code == _INTERRUPTED:
+            _end_interrupted()
+        raise
+
+
+def _end_interrupted() -> NoReturn:
+    # One more Ctrl-C must not hit the interpreter while it ends.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    sys.exit(_INTERRUPTED)
 
 
 def _main() -> None:

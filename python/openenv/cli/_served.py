@@ -9,6 +9,7 @@ from __future__ import annotations
 import hmac
 import importlib
 import json
+import logging
 import os
 import re
 import sys
@@ -129,12 +130,20 @@ def keep_target(target: Target) -> None:
     os.environ[_VARIABLE] = json.dumps(asdict(target))  # noqa: TID251 - handed on
 
 
+def hush_forced_exit() -> None:
+    """Let a second Ctrl-C show no traceback of the lifespan that it cuts short."""
+    logging.getLogger("uvicorn.error").addFilter(
+        lambda record: "CancelledError" not in record.getMessage()
+    )
+
+
 def make_application() -> Any:  # noqa: ANN401 - an ASGI app
     """Make the application of `keep_target`'s target, in a worker process.
 
     Where that fails the process ends, with the code that supervisors know.
     """
     show_warnings()
+    hush_forced_exit()
     target = Target(**json.loads(os.environ[_VARIABLE]))  # noqa: TID251 - as above
     try:
         return target.load()

@@ -247,6 +247,22 @@ def test_ctrl_c_ends_it_with_130_and_no_traceback(tmp_path, options):
     assert not (tmp_path / "s").exists()
 
 
+def test_ctrl_c_again_and_again_is_130_and_no_traceback(tmp_path):
+    make_good("typed", tmp_path)
+
+    def ends(child):
+        child.send_signal(signal.SIGINT)
+        return child.returncode is not None
+
+    with serving(tmp_path, "my_env", "-p", 0) as child:
+        child.wait_for_line(URL)
+        wait_until(lambda: ends(child), 20.0)
+        code, output = child.returncode, child.output()
+
+    assert 130 == code, output
+    assert "Traceback" not in output
+
+
 def test_who_has_no_key_is_refused(tmp_path):
     make_good("typed", tmp_path)
 

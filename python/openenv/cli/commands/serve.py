@@ -67,9 +67,10 @@ def serve(  # noqa: PLR0913 - one parameter an option of the command
     openenv serve my_env.server.app:app --workers 4
     """
     # Here, so that the other commands start without what serves.
-    from openenv.cli._served import Target  # noqa: PLC0415
+    from openenv.cli._served import Target, hush_forced_exit  # noqa: PLC0415
 
     _refuse(api_key, workers, reload=reload, web=web)
+    hush_forced_exit()
     try:
         target = Target.find(environment, api_key)
         application = target.load()
@@ -113,7 +114,8 @@ def _interrupt_is_told() -> Iterator[None]:
 
     def note(number: int, frame: FrameType | None) -> None:
         seen.append(number)
-        signal.default_int_handler(number, frame)
+        if len(seen) == 1:  # one more only makes uvicorn hurry
+            signal.default_int_handler(number, frame)
 
     before = signal.getsignal(signal.SIGINT)
     if before is not signal.SIG_IGN:
@@ -121,7 +123,7 @@ def _interrupt_is_told() -> Iterator[None]:
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, before)
+        signal.signal(signal.SIGINT, signal.SIG_IGN if seen else before)
     if seen:
         raise KeyboardInterrupt
 
