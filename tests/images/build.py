@@ -26,6 +26,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import docker
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 import openenv
 
@@ -127,35 +129,48 @@ def _base_files() -> Iterator[tuple[str, Path | bytes]]:
     library = Path(subprocess.__file__).parent
     yield f"{prefix}/bin/python3", interpreter
     yield from _tree(library, str(library)).items()
-    for name in sorted(distributions(_SERVER_PACKAGES)):
-        for file in metadata.distribution(name).files or ():
-            path = Path(str(file.locate()))
-            if ".." not in file.parts and path.is_file() and "tests" not in file.parts:
-                yield f"{SITE_PACKAGES}/{file}", path
+    yield from packages(_SERVER_PACKAGES).items()
     for tool in _TOOLS:
         yield tool, Path(tool).resolve()
     yield "/tmp/.keep", b""
 
 
-def distributions(names: Iterable[str]) -> set[str]:
-    """All packages that some need, by the names of their distributions."""
-    found: set[str] = set()
-    waiting = list(names)
-    while waiting:
-        name = re.sub(r"[-_.]+", "-", waiting.pop()).lower()
-        if name in found:
-            continue
-        try:
-            needed = metadata.requires(name) or ()
-        except metadata.PackageNotFoundError:
-            continue  # for another system
-        found.add(name)
-        waiting += [
-            re.split(r"[^\w.-]", each, maxsplit=1)[0]
-            for each in needed
-            if "extra ==" not in each
-        ]
+def packages(names: Iterable[str]) -> dict[str, Path | bytes]:
+    """The files of installed packages and of all that they need."""
+    found: dict[str, Path | bytes] = {}
+    for name in sorted(distributions(names)):
+        for file in metadata.distribution(name).files or ():
+            path = Path(str(file.locate()))
+            if ".." not in file.parts and path.is_file() and "tests" not in file.parts:
+                found[f"{SITE_PACKAGES}/{file}"] = path
     return found
+
+
+def distributions(names: Iterable[str]) -> set[str]:
+    """All packages that some need on this system, by their distributions' names."""
+    found: set[str] = set()
+    seen: set[str] = set()
+    waiting = [Requirement(name) for name in names]
+    while waiting:
+        asked = waiting.pop()
+        if str(asked) in seen:
+            continue
+        seen.add(str(asked))
+        try:
+            needed = metadata.requires(asked.name) or ()
+        except metadata.PackageNotFoundError:
+            continue
+        found.add(canonicalize_name(asked.name))
+        waiting += [each for each in map(Requirement, needed) if _holds(each, asked)]
+    return found
+
+
+def _holds(needed: Requirement, asked: Requirement) -> bool:
+    """Whether a package needs another with the extras that were asked for."""
+    marker = needed.marker
+    return marker is None or any(
+        marker.evaluate({"extra": extra}) for extra in ("", *asked.extras)
+    )
 
 
 def _tree(folder: Path, inside: str) -> dict[str, Path | bytes]:

@@ -43,7 +43,9 @@ class ChildProcess:
         *,
         environment: Mapping[str, str] | None = None,
         cwd: Path | None = None,
+        inherit: bool = True,
     ) -> None:
+        inherited = os.environ if inherit else {}  # noqa: TID251 - handed on
         self._log = tempfile.NamedTemporaryFile(suffix=".log", prefix="openenv-test-")  # noqa: SIM115 - closed by stop()
         self._process = subprocess.Popen(
             interruptible(command),
@@ -51,7 +53,7 @@ class ChildProcess:
             stdout=self._log,
             stderr=subprocess.STDOUT,
             cwd=cwd,
-            env={**os.environ, **(environment or {})},  # noqa: TID251 - handed on
+            env={**inherited, **(environment or {})},
             start_new_session=True,
         )
 

@@ -14,6 +14,8 @@ from openenv.core.env_server import create_app, serve
 
 # A session costs a few kilobytes; OPENENV_MAX_CONCURRENT_ENVS sets another limit.
 MAX_CONCURRENT_ENVS = 64
+DEFAULT_HOST = "127.0.0.1"
+DEFAULT_PORT = 8000
 
 app = create_app(
     GridWorldEnvironment,
@@ -25,23 +27,33 @@ app = create_app(
 )
 
 
-def main(host: str = "127.0.0.1", port: int = 8000) -> None:
+def main(host: str | None = None, port: int | None = None) -> None:
     """Serve the grid world until the process is told to stop.
 
+    Without arguments it is the script `server`: `--host` and `--port` of the command
+    line tell where.
+
     Args:
-        host: address to listen on; `0.0.0.0` means every interface.
-        port: TCP port.
+        host: address to listen on, default `127.0.0.1`; `0.0.0.0` means every
+            interface.
+        port: TCP port, default 8000; 0 means a free one.
     """
-    serve(app, host=host, port=port)
+    if host is None and port is None:
+        arguments = _parse_arguments()
+        host, port = arguments.host, arguments.port
+    serve(
+        app,
+        host=DEFAULT_HOST if host is None else host,
+        port=DEFAULT_PORT if port is None else port,
+    )
 
 
 def _parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description="Serve the grid world")
-    parser.add_argument("--host", default="127.0.0.1")
-    parser.add_argument("--port", type=int, default=8000)
+    parser.add_argument("--host", default=DEFAULT_HOST)
+    parser.add_argument("--port", type=int, default=DEFAULT_PORT)
     return parser.parse_args()
 
 
 if __name__ == "__main__":
-    arguments = _parse_arguments()
-    main(host=arguments.host, port=arguments.port)
+    main()

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import io
+import signal
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 if TYPE_CHECKING:
     import typer
@@ -11,10 +13,29 @@ if TYPE_CHECKING:
     app: typer.Typer
 
 _OWN_PACKAGE = "openenv"
+_INTERRUPTED = 130
 
 
 def main() -> None:
     """Run the command line; ends the process with the command's exit code."""
+    try:
+        _main()
+    except KeyboardInterrupt:
+        _end_interrupted()
+    except SystemExit as end:
+        if end.code == _INTERRUPTED:
+            _end_interrupted()
+        raise
+
+
+def _end_interrupted() -> NoReturn:
+    # One more Ctrl-C must not hit the interpreter while it ends.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    sys.exit(_INTERRUPTED)
+
+
+def _main() -> None:
+    _let_every_text_be_written()
     try:
         from openenv.cli._app import app as command  # noqa: PLC0415 - a named extra
     except ModuleNotFoundError as error:
@@ -38,6 +59,17 @@ def main() -> None:
     except OSError as error:
         show_error(_describe(error))
         sys.exit(1)
+
+
+def _let_every_text_be_written() -> None:
+    """Write what a console's encoding has not as its number.
+
+    A console of Windows has a few hundred characters, and a file's name need not be
+    UTF-8 anywhere.
+    """
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
 
 
 def _describe(error: OSError) -> str:

@@ -5,15 +5,20 @@
 from __future__ import annotations
 
 from enum import IntEnum
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from rich.console import Console
+from rich.text import Text
+
+if TYPE_CHECKING:
+    from rich.table import Table
 
 from openenv.errors import OpenEnvError
 
 # Results go to standard output, so that they can be piped; all else to the other.
 output: Final = Console(highlight=False)
 status: Final = Console(stderr=True, highlight=False)
+_PIPED_WIDTH: Final = 10_000
 
 
 class ExitCode(IntEnum):
@@ -39,5 +44,15 @@ class WrongUse(CommandFailed):
 
 def show_error(error: OpenEnvError | str) -> None:
     """Tell an error in one sentence; a user's mistake is no traceback."""
-    status.print("Error:", style="bold red", end=" ")
-    status.print(str(error), markup=False, soft_wrap=True)
+    say(Text.assemble(("Error:", "bold red"), " ", str(error)))
+
+
+def show_table(table: Table) -> None:
+    """Print a table; a pipe gets each row on one line, however long it is."""
+    wide = Console(file=output.file, width=_PIPED_WIDTH, highlight=False)
+    (output if output.is_terminal else wide).print(table)
+
+
+def say(text: Text | str) -> None:
+    """Tell a sentence: a terminal breaks it between words, a pipe not at all."""
+    status.print(text, markup=False, soft_wrap=not status.is_terminal)

@@ -52,10 +52,13 @@ class Engine:
             raise CommandFailed(message) from None
         try:
             self.client = docker.from_env()
+        except (DockerException, OSError) as error:
+            raise _no_answer(error) from None
+        try:
             self.client.ping()
         except (DockerException, OSError) as error:
-            message = f"the Docker engine does not answer: {error}"
-            raise CommandFailed(message) from None
+            self.client.close()
+            raise _no_answer(error) from None
 
     def build(self, options: BuildOptions, told: Told) -> None:
         """Build with the engine's classic builder.
@@ -63,19 +66,7 @@ class Engine:
         Raises:
             CommandFailed: a step failed; its last output is in the message.
         """
-        answers = self.client.api.build(
-            path=str(options.folder),
-            dockerfile=options.dockerfile,
-            tag=options.tag,
-            buildargs=dict(options.arguments),
-            labels=dict(options.labels),
-            platform=options.platform,
-            nocache=options.no_cache,
-            rm=True,
-            forcerm=True,
-            decode=True,
-        )
-        self._follow(answers, "build", told)
+        self._follow(lambda: self._build(options), "build", told)
 
     def push(self, tag: str, told: Told) -> None:
         """Push an image to the registry that its tag names.
@@ -83,8 +74,8 @@ class Engine:
         Raises:
             CommandFailed: the registry refused it.
         """
-        answers = self.client.api.push(tag, stream=True, decode=True)
-        self._follow(answers, "push", told)
+        push = self.client.api.push
+        self._follow(lambda: push(tag, stream=True, decode=True), "push", told)
 
     def size_mb(self, tag: str) -> float:
         """Tell the size of an image, in megabytes."""
@@ -101,12 +92,29 @@ class Engine:
         """
         return list(self.client.containers.list(filters={"label": "openenv.name"}))
 
-    def _follow(self, answers: Iterable[dict[str, Any]], what: str, told: Told) -> None:
+    def _build(self, options: BuildOptions) -> Iterable[dict[str, Any]]:
+        answers: Iterable[dict[str, Any]] = self.client.api.build(
+            path=str(options.folder),
+            dockerfile=options.dockerfile,
+            tag=options.tag,
+            buildargs=dict(options.arguments),
+            labels=dict(options.labels),
+            platform=options.platform,
+            nocache=options.no_cache,
+            rm=True,
+            forcerm=True,
+            decode=True,
+        )
+        return answers
+
+    def _follow(
+        self, ask: Callable[[], Iterable[dict[str, Any]]], what: str, told: Told
+    ) -> None:
         from docker.errors import DockerException  # noqa: PLC0415 - as above
 
         lines: deque[str] = deque(maxlen=_SHOWN_LINES)
         try:
-            for answer in answers:
+            for answer in ask():
                 if "error" in answer:
                     raise _failed(what, [*lines, answer["error"]])
                 text = answer.get("stream") or answer.get("status") or ""
@@ -114,7 +122,9 @@ class Engine:
                     lines.append(line)
                     told(line)
         except (DockerException, OSError) as error:
-            raise _failed(what, [*lines, str(error)]) from None
+            # What the engine says, without the request's URL.
+            said = getattr(error, "explanation", None) or error
+            raise _failed(what, [*lines, str(said)]) from None
 
 
 def has_buildx() -> bool:
@@ -165,6 +175,10 @@ def build_by_buildx(options: BuildOptions, told: Told) -> None:
             told(line)
     if process.returncode:
         raise _failed("build", lines)
+
+
+def _no_answer(error: Exception) -> CommandFailed:
+    return CommandFailed(f"the Docker engine does not answer: {error}")
 
 
 def _failed(what: str, lines: Iterable[str]) -> CommandFailed:

@@ -21,8 +21,24 @@ if TYPE_CHECKING:
 
 # Template files carry a suffix, so that no tool takes them for Python or a Dockerfile.
 _SUFFIX: Final = ".in"
+_MAX_NAME_LENGTH: Final = 96  # what the manifest takes
 _PLACEHOLDER: Final = re.compile(r"@(\w+)@")
-_TAKEN: Final = frozenset({"openenv", "openenv_core", "server", "tests"})
+# What the package, its tests or what it needs import by these names.
+_TAKEN: Final = frozenset(
+    {
+        *("openenv", "openenv_core", "server", "tests", "test", "setup", "conftest"),
+        *("fastapi", "fastmcp", "mcp", "msgspec", "pydantic", "pydantic_core"),
+        *("pytest", "starlette", "typing_extensions", "uvicorn", "uvloop"),
+        *("httptools", "websockets", "yaml", "rich", "typer", "docker", "numpy"),
+    }
+)
+# What no file of Windows can be called, in any case.
+_DEVICES: Final = frozenset(
+    {
+        *("aux", "con", "nul", "prn"),
+        *(f"{device}{number}" for device in ("com", "lpt") for number in range(10)),
+    }
+)
 # What the front matter of a Space allows.
 _COLORS: Final = ("red", "yellow", "green", "blue", "indigo", "purple", "pink", "gray")
 _EMOJIS: Final = ("🎯", "🎲", "🧭", "🧩", "🔭", "🪄", "🛰️", "🗺️")
@@ -61,7 +77,15 @@ def check_name(name: str) -> None:
     if not _is_good(name):
         suggestion = re.sub(r"[^A-Za-z0-9]+", "_", name).strip("_").lower()
         better = f"; try {suggestion}" if _is_good(suggestion) else ""
-        message = f"{name!r} is not a valid Python identifier (ASCII){better}"
+        message = (
+            f"{name!r} is not a valid Python identifier (ASCII, no _ first){better}"
+        )
+        raise WrongUse(message)
+    if len(name) > _MAX_NAME_LENGTH:
+        message = f"a name has at most {_MAX_NAME_LENGTH} characters, not {len(name)}"
+        raise WrongUse(message)
+    if name.lower() in _DEVICES:
+        message = f"{name!r} is a device on Windows; try {name}_env"
         raise WrongUse(message)
     if name in _TAKEN or name in sys.stdlib_module_names:
         message = f"{name!r} is the name of another package; try {name}_env"
@@ -69,7 +93,13 @@ def check_name(name: str) -> None:
 
 
 def _is_good(name: str) -> bool:
-    return name.isascii() and name.isidentifier() and not keyword.iskeyword(name)
+    # A distribution's name, and a manifest's, begins with a letter or digit.
+    return (
+        name.isascii()
+        and name.isidentifier()
+        and not keyword.iskeyword(name)
+        and not name.startswith("_")
+    )
 
 
 def create_package(name: str, parent: Path, template: Template) -> list[Path]:

@@ -9,15 +9,18 @@ from __future__ import annotations
 import hmac
 import importlib
 import json
+import logging
 import os
 import re
 import sys
+import traceback
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Self
 
-from openenv.cli._console import WrongUse
+from openenv.cli._console import CommandFailed, WrongUse, show_error
 from openenv.core._logs import show_warnings
+from openenv.errors import OpenEnvError
 from openenv.rollout.environment import (
     EnvironmentFolder,
     find_environment,
@@ -31,8 +34,12 @@ if TYPE_CHECKING:
     Receive = Callable[[], Awaitable[Message]]
     Send = Callable[[Message], Awaitable[None]]
 
+STARTUP_FAILURE: Final = 3
+"""Exit code of a worker that cannot serve: uvicorn's supervisor gives up."""
+
 _VARIABLE: Final = "OPENENV_SERVE_TARGET"
 _MODULE_AND_ATTRIBUTE: Final = re.compile(r"[\w.]+:[\w.]+")
+_IMPORTLIB: Final = Path(importlib.__file__).parent
 _OPEN_PATHS: Final = frozenset({"/health"})
 
 
@@ -61,15 +68,25 @@ class Target:
         """Import the application.
 
         Raises:
+            CommandFailed: the application's code raised.
             InvalidRollout: the manifest names what is not there.
             WrongUse: the module or its attribute is not there.
         """
-        if self.folder:
-            folder = EnvironmentFolder(Path(self.folder), self.name, self.app)
-            application = load_application(folder)
-        else:
-            application = _load_module(self.app)
+        try:
+            application = self._import()
+        except OpenEnvError:
+            raise
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - foreign code
+            message = f"importing {self.app} of {self.name} failed: {_describe(error)}"
+            raise CommandFailed(message) from None
         return application if self.api_key is None else Guard(application, self.api_key)
+
+    def _import(self) -> Any:  # noqa: ANN401 - as above
+        if not self.folder:
+            return _load_module(self.app)
+        return load_application(
+            EnvironmentFolder(Path(self.folder), self.name, self.app)
+        )
 
 
 class Guard:
@@ -113,15 +130,26 @@ def keep_target(target: Target) -> None:
     os.environ[_VARIABLE] = json.dumps(asdict(target))  # noqa: TID251 - handed on
 
 
+def hush_forced_exit() -> None:
+    """Let a second Ctrl-C show no traceback of the lifespan that it cuts short."""
+    logging.getLogger("uvicorn.error").addFilter(
+        lambda record: "CancelledError" not in record.getMessage()
+    )
+
+
 def make_application() -> Any:  # noqa: ANN401 - an ASGI app
-    """Make the application of `keep_target`'s target, in a worker process."""
+    """Make the application of `keep_target`'s target, in a worker process.
+
+    Where that fails the process ends, with the code that supervisors know.
+    """
     show_warnings()
-    return Target(**json.loads(os.environ[_VARIABLE])).load()  # noqa: TID251 - as above
-
-
-def enable_web_page() -> None:
-    """Ask the server for its web page, by upstream's variable."""
-    os.environ["ENABLE_WEB_INTERFACE"] = "true"  # noqa: TID251 - read at import
+    hush_forced_exit()
+    target = Target(**json.loads(os.environ[_VARIABLE]))  # noqa: TID251 - as above
+    try:
+        return target.load()
+    except OpenEnvError as error:
+        show_error(error)
+        sys.exit(STARTUP_FAILURE)
 
 
 def _load_module(spec: str) -> Any:  # noqa: ANN401 - an ASGI app
@@ -153,3 +181,17 @@ async def _refuse(send: Send) -> None:
     ]
     await send({"type": "http.response.start", "status": 401, "headers": headers})
     await send({"type": "http.response.body", "body": body})
+
+
+def _describe(error: BaseException) -> str:
+    """Tell what foreign code raised, and the way there: a line a call."""
+    calls = traceback.extract_tb(error.__traceback__)
+    own = Path(__file__).parents[1]  # ours and importlib's tell nothing
+    shown = [
+        f"  {call.filename}:{call.lineno} in {call.name}: {call.line}"
+        for call in calls
+        if not call.filename.startswith(("<frozen ", str(own / "cli")))
+        and Path(call.filename).parent not in (own / "rollout", _IMPORTLIB)
+    ]
+    what = traceback.format_exception_only(error)[-1].strip()
+    return "\n".join([what, *shown])

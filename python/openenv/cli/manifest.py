@@ -25,6 +25,10 @@ SCHEMA_NAME: Final = "openenv.schema.json"
 DEFAULT_APP: Final = "server.app:app"
 DEFAULT_PORT: Final = 8000
 _MAX_PORT: Final = 65535
+# Far above any manifest; a few aliases of aliases stand for billions of values.
+_MAX_VALUES: Final = 10_000
+_MAX_DEPTH: Final = 50
+_TOO_LARGE: Final = "the manifest is too large, nested too deeply or contains itself"
 
 Place = tuple[int, int]
 """Line and column, both from 1."""
@@ -209,19 +213,18 @@ def read_manifest(path: Path) -> ReadManifest:
     try:
         text = path.read_text(encoding="utf-8")
         root = yaml.compose(text, Loader=yaml.SafeLoader)
+        if isinstance(root, yaml.MappingNode):
+            return _understand(path, text, root)
+        problem, place = "the manifest must be a mapping of keys to values", (1, 1)
+    except (RecursionError, _TooLargeError):
+        problem, place = _TOO_LARGE, (1, 1)
     except UnicodeDecodeError:
-        return _unusable(path, "the file is not UTF-8", (1, 1))
+        problem, place = "the file is not UTF-8", (1, 1)
     except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark
-        return _unusable(path, f"no YAML: {error.problem}", _place(mark))
+        problem, place = f"no YAML: {error.problem}", _place(error.problem_mark)
     except yaml.YAMLError as error:
-        return _unusable(path, f"no YAML: {error}", (1, 1))
-    if not isinstance(root, yaml.MappingNode):
-        return _unusable(path, "the manifest must be a mapping of keys to values")
-    try:
-        return _understand(path, text, root)
-    except yaml.MarkedYAMLError as error:
-        return _unusable(path, f"no YAML: {error.problem}", _place(error.problem_mark))
+        problem, place = f"no YAML: {error}", (1, 1)
+    return ReadManifest(path, None, (Problem(Severity.ERROR, problem, *place),))
 
 
 def schema_text() -> str:
@@ -239,14 +242,22 @@ def make_schema_text() -> str:
     return json.dumps(schema, indent=2) + "\n"
 
 
+class _TooLargeError(Exception):
+    """A document has too many values, its aliases counted where they stand."""
+
+
 @dataclass(slots=True)
 class _Places:
     """Where each key stands."""
 
     found: dict[tuple[str | int, ...], Place] = field(default_factory=dict)
     doubled: list[Problem] = field(default_factory=list)
+    visits: int = 0
 
     def visit(self, node: yaml.Node, path: tuple[str | int, ...] = ()) -> None:
+        self.visits += 1
+        if self.visits > _MAX_VALUES or len(path) > _MAX_DEPTH:
+            raise _TooLargeError
         self.found.setdefault(path, _place(node.start_mark))
         if isinstance(node, yaml.MappingNode):
             for key, value in node.value:
@@ -328,10 +339,6 @@ def _unknown_keys(manifest: Manifest, places: _Places) -> Iterator[Problem]:
     for name in manifest.model_extra or {}:
         message = f"{name}: the key is not known and has no effect"
         yield Problem(Severity.WARNING, message, *places.look_up((name,)))
-
-
-def _unusable(path: Path, message: str, place: Place = (1, 1)) -> ReadManifest:
-    return ReadManifest(path, None, (Problem(Severity.ERROR, message, *place),))
 
 
 def _place(mark: yaml.Mark | None) -> Place:

@@ -174,7 +174,9 @@ class Engine:
     async def _play(self, session: Session, index: int, number: int) -> bool:
         """Play one episode; False: the session cannot be opened again."""
         seed = episode_seed(self.plan.seed, number)
-        rng = random.Random(seed)  # noqa: S311 - for a game, not a secret
+        # Not the generator that an environment makes of its seed: the first number
+        # drawn from that may be what the first action should guess.
+        rng = random.Random(f"policy of {seed}")  # noqa: S311 - no secret
         played = _Played(Episode(number, index, seed, rng))
         started = time.monotonic()
         start = await self._persistently(lambda: session.reset(seed=seed))

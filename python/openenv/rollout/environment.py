@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import re
+import reprlib
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -126,6 +127,14 @@ def _read_manifest(folder: Path) -> EnvironmentFolder:
     path = folder / MANIFEST_NAME
     try:
         manifest = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark
+        place = f"{path}:{mark.line + 1}:{mark.column + 1}" if mark else str(path)
+        message = f"{place}: no YAML: {error.problem}"
+        raise InvalidRollout(message) from None
+    except RecursionError:
+        message = f"cannot read {path}: it is nested too deeply"
+        raise InvalidRollout(message) from None
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
         message = f"cannot read {path}: {error}"
         raise InvalidRollout(message) from None
@@ -134,6 +143,9 @@ def _read_manifest(folder: Path) -> EnvironmentFolder:
         raise InvalidRollout(message)
     app = manifest.get("app") or DEFAULT_APP
     if not (isinstance(app, str) and app.count(":") == 1):
-        message = f"app in {path} must be module:attribute, got {app!r}"
+        message = f"app in {path} must be module:attribute, got {reprlib.repr(app)}"
         raise InvalidRollout(message)
-    return EnvironmentFolder(folder, str(manifest.get("name") or folder.name), app)
+    name = manifest.get("name")
+    return EnvironmentFolder(
+        folder, name if isinstance(name, str) else folder.name, app
+    )

@@ -26,6 +26,7 @@ from openenv.rollout.policy import LoadedPolicy, load_policy
 from openenv.rollout.records import EpisodeRecord, Tally
 from openenv.rollout.sampling import random_policy
 from openenv.rollout.sinks import JsonLinesFile
+from openenv.rollout.tools import calls_tools, compile_calls, fetch_tools
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from openenv.rollout.engine import Session
-    from openenv.rollout.policy import ClientClass, Policy
+    from openenv.rollout.policy import ClientClass
 
 # Many handshakes share two event loops; a slow machine is not a broken one.
 CONNECT_TIMEOUT_S: Final = 30.0
@@ -54,8 +55,9 @@ class RolloutOptions:
     """What to play.
 
     `environment` is a folder or a name; it may be None when `base_url` names a server
-    that runs already. `policy` is `module:function`; None draws from the schema.
-    `out` is appended to. `max_steps` None lets an episode run until it is done.
+    that runs already. `policy` is `module:function`; None draws from the action's
+    schema, or calls of the environment's tools from theirs. `out` is appended to.
+    `max_steps` None lets an episode run until it is done.
     """
 
     environment: str | None
@@ -164,8 +166,11 @@ def _find_environment(options: RolloutOptions) -> EnvironmentFolder | None:
 
 
 async def _random_policy(base_url: str) -> LoadedPolicy:
-    choose: Policy = random_policy(await fetch_action_schema(base_url))
-    return LoadedPolicy(choose, None)
+    schema = await fetch_action_schema(base_url)
+    if not calls_tools(schema):
+        return LoadedPolicy(random_policy(schema), None)
+    draw = compile_calls(await fetch_tools(base_url, CONNECT_TIMEOUT_S))
+    return LoadedPolicy(lambda _observation, episode: draw(episode.rng), None)
 
 
 def _session_factory(client_class: ClientClass, base_url: str) -> Callable[[], Session]:

@@ -7,10 +7,13 @@ beside them, and fails for anything else.
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import io
 import sys
 import tarfile
 import zipfile
+from importlib import metadata
 from pathlib import Path
 
 import openenv
@@ -44,12 +47,16 @@ with open("/etc/passwd", "a") as users:
 DOCKERFILE = f"""\
 FROM {{base}}
 COPY pip useradd python /bin/
+COPY more /
 ENV PATH=/bin:{sys.base_prefix}/bin
 """
 
 
-def build_base(client, base, tag):
-    """Build the base image that the tests' packages are built on."""
+def build_base(client, base, tag, more=None):
+    """Build the base image that the tests' packages are built on.
+
+    `more` are further files of it, paths in the image and on this machine.
+    """
     files = {
         "Dockerfile": DOCKERFILE.format(base=base),
         "pip": PIP,
@@ -62,17 +69,48 @@ def build_base(client, base, tag):
             entry = tarfile.TarInfo(name)
             entry.size, entry.mode = len(text.encode()), 0o755
             tar.addfile(entry, io.BytesIO(text.encode()))
+        tar.addfile(_folder("more"))
+        for inside, path in (more or {}).items():
+            tar.add(path, f"more{inside}", recursive=False)
     archive.seek(0)
     client.images.build(fileobj=archive, custom_context=True, tag=tag, rm=True)
 
 
+def _folder(name):
+    entry = tarfile.TarInfo(name)
+    entry.type, entry.mode = tarfile.DIRTYPE, 0o755
+    return entry
+
+
+def sleep_instead(folder, base):
+    """Let a package's image be built in one step, and do nothing."""
+    dockerfile = folder / "server" / "Dockerfile"
+    dockerfile.write_text(f'FROM {base}\nCMD ["/bin/sleep", "600"]\n')
+
+
 def make_wheel(folder):
-    """Pack this checkout's openenv as a wheel is packed."""
+    """Pack this checkout's openenv as a wheel is packed; any installer takes it."""
     tag = f"cp3{sys.version_info.minor}"
-    wheel = folder / f"openenv-0.11.0-{tag}-{tag}-linux_x86_64.whl"
+    installed = metadata.distribution("openenv")
+    label = f"openenv-{installed.version}"
+    wheel = folder / f"{label}-{tag}-{tag}-linux_x86_64.whl"
     root = Path(openenv.__file__).parent
+    files = {
+        f"openenv/{path.relative_to(root)}": path.read_bytes()
+        for path in root.rglob("*")
+        if path.is_file() and "__pycache__" not in path.parts
+    }
+    for name in ("METADATA", "WHEEL", "entry_points.txt"):
+        files[f"{label}.dist-info/{name}"] = (installed.read_text(name) or "").encode()
+    record = f"{label}.dist-info/RECORD"
+    lines = [f"{name},{_hash(files[name])},{len(files[name])}\n" for name in files]
+    files[record] = ("".join(lines) + f"{record},,\n").encode()
     with zipfile.ZipFile(wheel, "w") as archive:
-        for path in root.rglob("*"):
-            if path.is_file() and "__pycache__" not in path.parts:
-                archive.write(path, Path("openenv") / path.relative_to(root))
+        for name, content in files.items():
+            archive.writestr(name, content)
     return wheel
+
+
+def _hash(content):
+    digest = hashlib.sha256(content).digest()
+    return "sha256=" + base64.urlsafe_b64encode(digest).rstrip(b"=").decode()

@@ -2,40 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
-import urllib.request
 import uuid
 
 import pytest
-from tests.integration.cli.images import build_base, make_wheel
+from tests.integration.cli.images import make_wheel, sleep_instead
 from tests.integration.cli.packages import make_good
-from tests.support.processes import wait_until
 
 from openenv.core.generic_client import GenericEnvClient
 
-docker = pytest.importorskip("docker")
-images = pytest.importorskip("tests.images.build")
+pytest.importorskip("docker")
 
 pytestmark = pytest.mark.timeout(300)
-
-
-@pytest.fixture(scope="module")
-def engine():
-    client = docker.from_env()
-    try:
-        client.ping()
-    except docker.errors.DockerException:
-        pytest.skip("no Docker engine answers")
-    yield client
-    client.close()
-
-
-@pytest.fixture(scope="module")
-def base(engine):
-    tag = f"openenv-cli-test-base:{uuid.uuid4().hex[:8]}"
-    build_base(engine, images.base_image(engine), tag)
-    yield tag
-    engine.images.remove(tag, force=True)
 
 
 @pytest.fixture
@@ -47,15 +26,41 @@ def tag(engine):
 
 
 @pytest.mark.parametrize(
-    "shape", ["msgspec", pytest.param("typed", marks=pytest.mark.nightly)]
+    "template",
+    [
+        "msgspec",
+        pytest.param("typed", marks=pytest.mark.nightly),
+        pytest.param("mcp", marks=pytest.mark.nightly),
+    ],
 )
-def test_a_fresh_package_is_built_and_plays_a_hundred_episodes(
-    openenv, engine, base, tag, tmp_path, shape
+def test_from_nothing_to_a_hundred_episodes_of_a_container(
+    openenv, engine, request, tag, tmp_path, template
 ):
-    folder, wheel = make_good(shape, tmp_path), make_wheel(tmp_path)
-
+    """`init`, `validate`, `build`, `from_docker_image`, as a user has them."""
+    wheel = make_wheel(tmp_path)
+    base = request.getfixturevalue("base_with_tools" if template == "mcp" else "base")
     options = ("--tag", tag, "--base-image", base, "--wheel", wheel)
-    done = openenv("build", folder, *options, timeout_s=250)
+
+    for command in (
+        ("init", "my_env", "--template", template),
+        ("validate", "my_env", "--strict"),
+        ("build", "my_env", *options),
+    ):
+        done = openenv(*command, timeout_s=250)
+        assert 0 == done.code, done.text
+
+    assert 100 == asyncio.run(play_from_image(tag, template, 100))
+    assert [] == engine.containers.list(all=True, filters={"ancestor": tag})
+    assert "player" == engine.images.get(tag).attrs["Config"]["User"]
+
+
+def test_an_image_is_labelled_and_its_containers_are_listed_and_stopped(
+    openenv, engine, base, tag, tmp_path
+):
+    folder = make_good("msgspec", tmp_path)
+    sleep_instead(folder, base)
+
+    done = openenv("build", folder, "--tag", tag, timeout_s=250)
 
     assert 0 == done.code, done.text
     assert f"{tag}: " in done.out
@@ -69,12 +74,6 @@ def test_a_fresh_package_is_built_and_plays_a_hundred_episodes(
     assert not (folder / "dist").exists()
     container = engine.containers.run(tag, detach=True, ports={"8000/tcp": None})
     try:
-        assert 100 == play(container, 100)
-        assert "1000" == str(
-            container.exec_run(["python", "-c", "import os; print(os.getuid())"])
-            .output.decode()
-            .strip()
-        )
         listed = openenv("ps")
         assert container.short_id[:12] in listed.out, listed.text
         assert "my_env" in listed.out
@@ -129,9 +128,11 @@ def test_an_engine_that_is_not_there_is_one_sentence(openenv, tmp_path):
         (["nowhere"], 1, "nowhere is no folder"),
         (["empty"], 1, "it has no openenv.yaml"),
         (["my_env", "--build-arg", "A"], 2, "--build-arg must be KEY=VALUE, got 'A'"),
+        (["my_env", "--tag", ""], 2, "--tag is empty"),
+        (["my_env", "--tag", "NO TAG"], 1, "invalid tag 'NO TAG'"),
         (["my_env", "--wheel", "nope.whl"], 2, "nope.whl is no wheel of openenv"),
         (["my_env", "--dockerfile", "nope"], 2, "nope is no file"),
-        (["my_env", "--platform", "linux/a,linux/b"], 1, "need docker buildx"),
+        (["my_env", "--platform", "linux/a,linux/b"], 2, "add --push"),
     ],
 )
 def test_a_mistake_is_one_sentence(openenv, tmp_path, arguments, code, words):
@@ -144,32 +145,24 @@ def test_a_mistake_is_one_sentence(openenv, tmp_path, arguments, code, words):
     assert words in done.text
 
 
-def play(container, episodes):
-    wait_until(lambda: port_of(container), 20.0)
-    url = f"http://127.0.0.1:{port_of(container)}"
+async def play_from_image(tag, template, episodes):
+    """Play episodes at random in a container of the image; tells how many ended."""
     played, rng = 0, random.Random(1)
-    wait_until(lambda: is_healthy(url), 60.0)
-    with GenericEnvClient(url).sync() as client:
+    client = await GenericEnvClient.from_docker_image(tag)
+    async with client:
         for seed in range(episodes):
-            result = client.reset(seed=seed)
+            result = await client.reset(seed=seed)
             while not result.done:
-                result = client.step({"guess": rng.randint(1, 100)})
+                result = await client.step(guess(template, rng.randint(1, 100)))
             played += 1
     return played
 
 
-def is_healthy(url):
-    try:
-        with urllib.request.urlopen(f"{url}/health", timeout=5) as answer:
-            return answer.status == 200
-    except OSError:
-        return False
-
-
-def port_of(container):
-    container.reload()
-    published = container.ports.get("8000/tcp")
-    return published[0]["HostPort"] if published else None
+def guess(template, number):
+    if template != "mcp":
+        return {"guess": number}
+    arguments = {"number": number}
+    return {"type": "call_tool", "tool_name": "guess", "arguments": arguments}
 
 
 def is_gone(engine, container):

@@ -23,18 +23,18 @@ def test_a_fresh_packages_tests_pass(openenv, tmp_path, template):
 
 
 @pytest.mark.timeout(240)  # mypy reads pydantic and FastAPI once for all of them
-def test_fresh_packages_pass_mypy_strict(openenv, tmp_path):
+def test_fresh_packages_pass_mypy_strict(openenv_here, tmp_path):
     names = [f"{template}_one" for template in TEMPLATES]
     for name, template in zip(names, TEMPLATES, strict=True):
-        assert 0 == openenv("init", name, "--template", template).code
+        assert 0 == openenv_here("init", name, "--template", template).code
 
     checked = run_in(tmp_path, "-m", "mypy", "--strict", *names, timeout=230)
 
     assert 0 == checked.returncode, checked.stdout
 
 
-def test_a_wrong_name_is_one_line_and_code_2(openenv, tmp_path):
-    done = openenv("init", "my-env")
+def test_a_wrong_name_is_one_line_and_code_2(openenv_here, tmp_path):
+    done = openenv_here("init", "my-env")
 
     assert 2 == done.code
     assert done.err.startswith("Error: 'my-env' is not a valid Python identifier")
@@ -42,26 +42,26 @@ def test_a_wrong_name_is_one_line_and_code_2(openenv, tmp_path):
     assert [] == list(tmp_path.iterdir())
 
 
-def test_an_unknown_template_is_code_2(openenv):
-    done = openenv("init", "my_env", "--template", "nope")
+def test_an_unknown_template_is_code_2(openenv_here):
+    done = openenv_here("init", "my_env", "--template", "nope")
 
     assert 2 == done.code
     assert "'nope' is not one of" in done.text
 
 
-def test_a_second_time_is_refused(openenv):
-    assert 0 == openenv("init", "my_env").code
+def test_a_second_time_is_refused(openenv_here):
+    assert 0 == openenv_here("init", "my_env").code
 
-    done = openenv("init", "my_env")
+    done = openenv_here("init", "my_env")
 
     assert 2 == done.code
     assert "my_env already exists and is not empty" in done.err
 
 
-def test_a_place_that_cannot_be_written_is_one_line(openenv, tmp_path):
+def test_a_place_that_cannot_be_written_is_one_line(openenv_here, tmp_path):
     (tmp_path / "file").touch()
 
-    done = openenv("init", "my_env", "-o", "file/below")
+    done = openenv_here("init", "my_env", "-o", "file/below")
 
     assert 1 == done.code
     assert done.err.startswith("Error: file/below: ")

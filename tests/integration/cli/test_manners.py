@@ -16,8 +16,8 @@ HEAVY = ("docker", "fastapi", "huggingface_hub", "uvicorn", "yaml")
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_help_has_an_example_and_fits_eighty_columns(openenv, command):
-    done = openenv(command, "--help")
+def test_help_has_an_example_and_fits_eighty_columns(openenv_here, command):
+    done = openenv_here(command, "--help")
 
     assert 0 == done.code
     assert max(map(len, done.out.splitlines())) <= 80
@@ -85,20 +85,20 @@ def test_the_schema_can_be_redirected_to_a_file(openenv):
     assert done.out.startswith("{")
 
 
-def test_environments_are_listed_with_where_they_are(openenv, tmp_path):
-    assert "There is no environment here" in openenv("list").err
-    openenv("init", "my_env", "-o", "envs")
+def test_environments_are_listed_with_where_they_are(openenv_here, tmp_path):
+    assert "There is no environment here" in openenv_here("list").err
+    openenv_here("init", "my_env", "-o", "envs")
     (tmp_path / "broken").mkdir()
     (tmp_path / "broken" / "openenv.yaml").write_text("name: [\n")
 
-    done = openenv("list")
+    done = openenv_here("list")
 
     assert "my_env envs/my_env server.app:app" in done.text
     assert "broken broken openenv.yaml has errors" in done.text
 
 
-def test_stop_wants_to_know_what(openenv):
-    done = openenv("stop")
+def test_stop_wants_to_know_what(openenv_here):
+    done = openenv_here("stop")
 
     assert 2 == done.code
     assert "name a container, or give --strays" in done.err

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 
 import pytest
@@ -76,14 +77,22 @@ def test_a_fault_of_the_code_is_named_and_no_other(tmp_path, broken):
     assert finding.mend
 
 
-@of(HANGING)
-def test_code_that_hangs_is_blamed_and_stopped(tmp_path, broken):
-    folder = make_broken(broken, tmp_path)
+def test_code_that_hangs_is_blamed_and_stopped(tmp_path):
+    """They only wait: side by side they take as long as one."""
+    folders = []
+    for number, broken in enumerate(HANGING):
+        (tmp_path / str(number)).mkdir()
+        folders.append(make_broken(broken, tmp_path / str(number)))
 
-    [finding] = bad(findings_of_code(folder, HANGING_SECONDS))
+    with ThreadPoolExecutor() as threads:
+        found = list(
+            threads.map(lambda each: findings_of_code(each, HANGING_SECONDS), folders)
+        )
 
-    assert broken.check == finding.check
-    assert broken.words in finding.why
+    for broken, findings in zip(HANGING, found, strict=True):
+        [finding] = bad(findings)
+        assert broken.check == finding.check
+        assert broken.words in finding.why
 
 
 @pytest.mark.parametrize("shape", GOOD)
@@ -124,11 +133,11 @@ def test_only_tools_that_cannot_be_drawn_leave_the_contract_out(tmp_path):
     assert "needs contract.tools" == findings["contract.reset"].why
 
 
-def test_a_fault_is_told_with_its_mend_and_fails(openenv, tmp_path):
+def test_a_fault_is_told_with_its_mend_and_fails(openenv_here, tmp_path):
     folder = make_good("typed", tmp_path)
     (folder / "server" / "Dockerfile").unlink()
 
-    done = openenv("validate", folder, "--level", "static")
+    done = openenv_here("validate", folder, "--level", "static")
 
     assert 1 == done.code
     assert "fail docker.exists" in done.text
@@ -137,21 +146,21 @@ def test_a_fault_is_told_with_its_mend_and_fails(openenv, tmp_path):
 
 
 @pytest.mark.parametrize(("strict", "code"), [(False, 0), (True, 1)])
-def test_a_warning_fails_strictly_only(openenv, tmp_path, strict, code):
+def test_a_warning_fails_strictly_only(openenv_here, tmp_path, strict, code):
     folder = make_good("typed", tmp_path)
     with (folder / "openenv.yaml").open("a") as manifest:
         manifest.write("more: 1\n")
 
-    done = openenv("validate", folder, "--level=static", *["--strict"] * strict)
+    done = openenv_here("validate", folder, "--level=static", *["--strict"] * strict)
 
     assert code == done.code
     assert "warn manifest.keys" in done.text
 
 
-def test_the_report_is_json(openenv, tmp_path):
+def test_the_report_is_json(openenv_here, tmp_path):
     make_good("typed", tmp_path)
 
-    done = openenv(
+    done = openenv_here(
         *("validate", "my_env", "--level", "static", "--json", "--output", "r.json")
     )
 
@@ -173,8 +182,8 @@ def test_the_report_is_json(openenv, tmp_path):
         (["--level", "nope"], "'nope' is not one of"),
     ],
 )
-def test_wrong_use_is_told_and_code_2(openenv, arguments, words):
-    done = openenv("validate", *arguments)
+def test_wrong_use_is_told_and_code_2(openenv_here, arguments, words):
+    done = openenv_here("validate", *arguments)
 
     assert 2 == done.code
     assert words in done.text
@@ -203,8 +212,8 @@ def test_a_running_server_is_blamed_for_its_environment(openenv, tmp_path):
     assert broken.words in done.text
 
 
-def test_a_url_where_nobody_answers_is_one_fault(openenv):
-    done = openenv("validate", "http://127.0.0.1:9")
+def test_a_url_where_nobody_answers_is_one_fault(openenv_here):
+    done = openenv_here("validate", "http://127.0.0.1:9")
 
     assert 1 == done.code
     assert 1 == done.out.count("fail ")

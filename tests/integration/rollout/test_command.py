@@ -12,6 +12,8 @@ import pytest
 from tests.integration.rollout.command_line import GRID_WORLD, RUN_TIMEOUT_S, records_of
 from tests.support.processes import ChildProcess, wait_until
 
+from openenv.cli._scaffold import Template, create_package
+
 pytestmark = pytest.mark.skipif(
     not Path("/proc/self/environ").exists(), reason="processes are found by /proc"
 )
@@ -51,6 +53,17 @@ def test_same_seed_plays_the_same_episodes(openenv, tmp_path):
         played.append(sorted(tuple(r[k] for k in keys) for r in records_of(out)))
 
     assert played[0] == played[1]
+
+
+def test_random_actions_know_nothing_of_what_the_seed_hides(openenv, tmp_path):
+    create_package("my_env", tmp_path, Template.TYPED)
+    out = tmp_path / "episodes.jsonl"
+
+    done = openenv.run("rollout", "my_env", "-n", 4, "-m", 40, "--out", out)
+
+    assert done.code == 0, done.output
+    # One of a hundred numbers in ten guesses.
+    assert sum(record["reward"] for record in records_of(out)) < 20
 
 
 def test_bare_name_is_found_from_the_checkouts_root(openenv):
@@ -160,6 +173,36 @@ def test_processes_of_the_environment_end_with_it(openenv, make_environment):
 
     assert done.code == 0, done.output
     assert openenv.processes() == []
+
+
+def test_tools_are_called_by_their_names_and_with_arguments_that_fit(openenv, tmp_path):
+    create_package("my_env", tmp_path, Template.MCP)
+    out = tmp_path / "episodes.jsonl"
+
+    done = openenv.run("rollout", "my_env", "-n", 4, "-m", 40, "--out", out)
+
+    assert done.code == 0, done.output
+    records = records_of(out)
+    # A call that names no tool takes no try: such an episode would have no end.
+    assert all(record["done"] and record["steps"] <= 10 for record in records)
+    assert {0.0, 1.0} == {record["reward"] for record in records}
+
+
+def test_tools_that_cannot_be_called_at_random_ask_for_a_policy(openenv, tmp_path):
+    create_package("my_env", tmp_path, Template.MCP)
+    source = tmp_path / "my_env" / "server" / "environment.py"
+    number = "Field(ge=LOWEST, le=HIGHEST)"
+    source.write_text(
+        source.read_text()
+        .replace(f"Annotated[int, {number}]", 'Annotated[str, Field(pattern="^1$")]')
+        .replace("self._guess(number)", "self._guess(int(number))")
+    )
+
+    done = openenv.run("rollout", "my_env")
+
+    assert done.code == 2, done.output
+    assert "none of the tools guess can be drawn" in " ".join(done.output.split())
+    assert "give --policy" in done.output
 
 
 def test_failing_episodes_are_counted_by_reason(openenv, make_environment, tmp_path):

@@ -62,7 +62,7 @@ def test_unknown_name_tells_where_was_looked():
     ("manifest", "complaint"),
     [
         ("- a list", "must be a mapping"),
-        ("name: [", "cannot read"),
+        ("name: [", "no YAML"),
         ("app: nonsense", "must be module:attribute"),
         ("app: 3", "must be module:attribute"),
     ],

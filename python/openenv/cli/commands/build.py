@@ -60,6 +60,8 @@ def build(  # noqa: PLR0913 - one parameter an option of the command
     Examples: openenv build my_env --tag me/my_env:1;
     openenv build my_env --base-image python:3.12-slim
     """
+    if tag is not None and not tag.strip():
+        raise WrongUse("--tag is empty")
     build_folder(
         folder,
         tag or default_tag(folder),
@@ -146,6 +148,10 @@ def _build(options: BuildOptions) -> str:
         has_buildx,
     )
 
+    several = "," in (options.platform or "")
+    if several and not options.push:
+        message = "several platforms make no image that an engine holds: add --push"
+        raise WrongUse(message)
     spinner = status.status("build") if status.is_terminal else nullcontext()
     with spinner as shown:
 
@@ -156,7 +162,7 @@ def _build(options: BuildOptions) -> str:
         if has_buildx():
             build_by_buildx(options, told)
             return ""
-        if options.platform and "," in options.platform:
+        if several:
             raise CommandFailed("several platforms at once need docker buildx")
         engine = Engine()
         engine.build(options, told)

@@ -9,7 +9,14 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from openenv.cli._console import CommandFailed, ExitCode, WrongUse, output, status
+from openenv.cli._console import (
+    CommandFailed,
+    ExitCode,
+    WrongUse,
+    output,
+    show_table,
+    status,
+)
 
 STOP_TIMEOUT_S = 12
 
@@ -18,6 +25,8 @@ def ps() -> None:
     """List the running containers of environments.
 
     These are the containers of images that `openenv build` made.
+
+    Example: openenv ps
     """
     from openenv.cli._docker import Engine  # noqa: PLC0415 - subprocess
 
@@ -31,7 +40,7 @@ def ps() -> None:
         )
         table.add_row(*map(Text, told))
     if table.row_count:
-        output.print(table)
+        show_table(table)
     else:
         status.print("No container of an environment runs.")
 

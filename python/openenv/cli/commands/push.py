@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from openenv.cli._console import CommandFailed, ExitCode, WrongUse, output, status
+from openenv.cli._console import CommandFailed, ExitCode, WrongUse, output, say
 from openenv.cli._pairs import parse_pairs
 
 if TYPE_CHECKING:
@@ -244,6 +244,6 @@ def _upload(api: HfApi, copy: Path, name: str, publication: Publication) -> str:
         message = f"{error}; {advice}"
         raise CommandFailed(message) from None
     except KeyboardInterrupt:
-        status.print(f"The upload was interrupted; {advice}", soft_wrap=True)
+        say(f"The upload was interrupted; {advice}")
         raise typer.Exit(ExitCode.INTERRUPTED) from None
     return str(commit.pr_url or f"{api.endpoint}/spaces/{name}")

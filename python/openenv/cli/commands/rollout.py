@@ -39,7 +39,7 @@ def rollout(  # noqa: PLR0913 - one parameter an option of the command
         str | None,
         typer.Option(
             help="module:function, called with (observation, episode). Default: random "
-            "actions from the environment's schema."
+            "actions, or calls of tools, from the environment's schemas."
         ),
     ] = None,
     out: Annotated[
@@ -59,6 +59,8 @@ def rollout(  # noqa: PLR0913 - one parameter an option of the command
 
     Exit code 0: every episode was played; 1: one failed, or the server did;
     2: wrong use; 130: stopped by Ctrl-C, what was finished is kept.
+
+    Example: openenv rollout my_env --sessions 100 --episodes 1000
     """
     options = RolloutOptions(
         environment=environment,

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import signal
 import sys
-from pathlib import Path  # noqa: TC003 - typer reads the annotations
+from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from openenv.cli._console import ExitCode, WrongUse, show_error, status
-from openenv.errors import OpenEnvError
+from openenv.cli._console import CommandFailed, WrongUse, say
 from openenv.rollout.errors import InvalidRollout
 
 if TYPE_CHECKING:
+    import socket
+    from collections.abc import Iterator
+    from contextlib import AbstractContextManager
+    from types import FrameType
+    from typing import Any
+
     from openenv.cli._served import Target
 
 MAX_PORT = 65535
@@ -60,86 +67,109 @@ def serve(  # noqa: PLR0913 - one parameter an option of the command
     openenv serve my_env.server.app:app --workers 4
     """
     # Here, so that the other commands start without what serves.
-    from openenv.cli._served import Target, enable_web_page  # noqa: PLC0415
+    from openenv.cli._served import Target, hush_forced_exit  # noqa: PLC0415
 
-    if reload and workers > 1:
-        raise WrongUse("--reload serves with one process, not with --workers")
-    if web:
-        enable_web_page()
+    _refuse(api_key, workers, reload=reload, web=web)
+    hush_forced_exit()
     try:
         target = Target.find(environment, api_key)
-        if workers > 1 or uds is not None or reload:
-            _serve_by_uvicorn(target, host, port, workers, uds, reload=reload)
-        else:
-            _serve_here(target, host, port)
+        application = target.load()
     except InvalidRollout as error:
-        show_error(error)
-        raise typer.Exit(ExitCode.USAGE) from None
-    except WrongUse:
-        raise
-    except OpenEnvError as error:
-        show_error(error)
-        raise typer.Exit(ExitCode.FAILED) from None
+        raise WrongUse(str(error)) from None
+    try:
+        if workers > 1 or uds is not None or reload:
+            listening = _listening(host, port, uds)
+            _serve_supervised(target, application, listening, workers, reload=reload)
+        else:
+            _serve_here(target, application, host, port)
     except OSError as error:
         where = uds or f"{host}:{port}"
-        show_error(f"cannot listen on {where}: {error.strerror or error}")
-        raise typer.Exit(ExitCode.FAILED) from None
-    except KeyboardInterrupt:
-        raise typer.Exit(ExitCode.INTERRUPTED) from None
+        message = f"cannot listen on {where}: {error.strerror or error}"
+        raise CommandFailed(message) from None
 
 
-def _serve_here(target: Target, host: str, port: int) -> None:
+def _refuse(api_key: str | None, workers: int, *, reload: bool, web: bool) -> None:
+    if reload and workers > 1:
+        raise WrongUse("--reload serves with one process, not with --workers")
+    if api_key is not None and not api_key.strip():
+        raise WrongUse("--api-key is empty: nobody would be refused")
+    if web:
+        raise CommandFailed("--web: this version has no web page yet")
+
+
+def _serve_here(target: Target, application: Any, host: str, port: int) -> None:  # noqa: ANN401 - an ASGI app
     from openenv.core.env_server import serve as serve_application  # noqa: PLC0415
 
     def tell(bound_host: str, bound_port: int) -> None:
         _tell(target, _url(bound_host, bound_port))
 
-    serve_application(target.load(), host=host, port=port, on_ready=tell)
+    with _interrupt_is_told():
+        serve_application(application, host=host, port=port, on_ready=tell)
 
 
-def _serve_by_uvicorn(
+@contextmanager
+def _interrupt_is_told() -> Iterator[None]:
+    """Raise KeyboardInterrupt in the end where it was Ctrl-C: serving swallows it."""
+    seen: list[int] = []
+
+    def note(number: int, frame: FrameType | None) -> None:
+        seen.append(number)
+        if len(seen) == 1:  # one more only makes uvicorn hurry
+            signal.default_int_handler(number, frame)
+
+    before = signal.getsignal(signal.SIGINT)
+    if before is not signal.SIG_IGN:
+        signal.signal(signal.SIGINT, note)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, signal.SIG_IGN if seen else before)
+    if seen:
+        raise KeyboardInterrupt
+
+
+@contextmanager
+def _listening(
+    host: str, port: int, path: Path | None
+) -> Iterator[tuple[socket.socket, str]]:
+    """Bind what is asked for; gives the socket, and where it is for people."""
+    from openenv.cli._supervised import bound_path, bound_port  # noqa: PLC0415 - uvicorn
+
+    if path is not None:
+        with bound_path(path) as listener:
+            yield listener, str(path)
+    else:
+        with bound_port(host, port) as listener:
+            yield listener, _url(host, listener.getsockname()[1])
+
+
+def _serve_supervised(
     target: Target,
-    host: str,
-    port: int,
+    application: Any,  # noqa: ANN401 - an ASGI app
+    listening: AbstractContextManager[tuple[socket.socket, str]],
     workers: int,
-    uds: Path | None,
     *,
     reload: bool,
 ) -> None:
-    import uvicorn  # noqa: PLC0415 - the extra `core`
+    # As above.
+    from openenv.cli._served import keep_target  # noqa: PLC0415
+    from openenv.cli._supervised import run_supervised  # noqa: PLC0415
 
-    from openenv.cli._served import keep_target  # noqa: PLC0415 - as above
-
-    target.load()  # a mistake is told here, not by each worker
     keep_target(target)
-    _tell(target, str(uds) if uds else _url(host, port))
-    uvicorn.run(
-        "openenv.cli._served:make_application",
-        factory=True,
-        host=host,
-        port=port,
-        uds=str(uds) if uds else None,
-        workers=workers,
-        reload=reload,
-        reload_dirs=[target.folder] if target.folder else None,
-        http="httptools",
-        ws_max_size=100 * 1024 * 1024,
-        ws_ping_interval=20.0,
-        ws_ping_timeout=600.0,
-        ws_per_message_deflate=False,
-        access_log=False,
-        log_level="warning",
-    )
+    with listening as (listener, where):
+        _tell(target, where)
+        if workers > 1:
+            told = f"{workers} processes: a session stays with its own, so use /ws"
+            say(told)
+        watched = (target.folder or str(Path.cwd())) if reload else None
+        run_supervised(listener, application, workers, watched)
 
 
 def _tell(target: Target, where: str) -> None:
-    line = f"{target.name} is served on {where}"
-    status.print(line, markup=False, soft_wrap=True)
+    say(f"{target.name} is served on {where}")
     if "://" in where:
-        call = (
-            f'call it: GenericEnvClient("{where}"), or openenv validate --url {where}'
-        )
-        status.print(call, markup=False, soft_wrap=True)
+        say(f'call it: GenericEnvClient("{where}")')
+        say(f"check it: openenv validate --url {where}")
     sys.stderr.flush()
 
 

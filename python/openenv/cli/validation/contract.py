@@ -7,7 +7,6 @@ id, an episode that is done stays done, and two sessions share nothing.
 
 from __future__ import annotations
 
-import contextlib
 import math
 import random
 from dataclasses import dataclass, field
@@ -18,14 +17,13 @@ from openenv.core.generic_client import GenericEnvClient
 from openenv.core.mcp_client import MCPToolClient
 from openenv.errors import CapacityReached, OpenEnvError, ServerError
 from openenv.rollout.errors import InvalidRollout
-from openenv.rollout.sampling import compile_sampler
+from openenv.rollout.tools import compile_calls
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterator
 
     from openenv.core.client_types import StepResult
     from openenv.core.env_client import EnvClient
-    from openenv.core.env_server.mcp_types import Tool
     from openenv.core.sync_client import SyncEnvClient
 
     Draw = Callable[[random.Random], dict[str, Any]]
@@ -66,12 +64,6 @@ class Stage:
         return cls(self.url, message_timeout_s=self.seconds).sync()
 
 
-def calls_tools(schema: Mapping[str, Any]) -> bool:
-    """Tell whether the actions of a JSON schema are those of MCP environments."""
-    kind = schema.get("properties", {}).get("type", {})
-    return bool(kind.get("const") == "call_tool")
-
-
 def _tools(stage: Stage) -> None:
     """Draw calls that the tools can take: a name drawn at random names no tool."""
     if not stage.calls_tools:
@@ -81,7 +73,11 @@ def _tools(stage: Stage) -> None:
             tools = session.list_tools()
         except RuntimeError as error:
             raise NotApplicable(f"the tools cannot be listed: {error}") from None
-    stage.draw = _calls_of(tools)
+    try:
+        stage.draw = compile_calls(tools)
+    except InvalidRollout:
+        why = "there is no tool whose calls can be drawn"
+        raise NotApplicable(why, blocks=True) from None
 
 
 def _reset(stage: Stage) -> None:
@@ -270,21 +266,6 @@ class _told:  # noqa: N801 - reads as a sentence where it is used
         # One of ours is a sentence; what a client's hook raises needs its name.
         text = str(error) if isinstance(error, OpenEnvError) else f"{name}: {error}"
         raise Fault(f"{self._what} failed: {text}", self._mend) from None
-
-
-def _calls_of(tools: Iterable[Tool]) -> Draw:
-    samplers: list[tuple[str, Callable[[random.Random], Any]]] = []
-    for tool in tools:
-        with contextlib.suppress(InvalidRollout):
-            samplers.append((tool.name, compile_sampler(tool.input_schema)))
-    if not samplers:
-        raise NotApplicable("there is no tool whose calls can be drawn", blocks=True)
-
-    def draw(rng: random.Random) -> dict[str, Any]:
-        name, sample = rng.choice(samplers)
-        return {"type": "call_tool", "tool_name": name, "arguments": sample(rng)}
-
-    return draw
 
 
 def _actions_of(seed: int) -> random.Random:

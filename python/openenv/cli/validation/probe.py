@@ -49,6 +49,7 @@ PROBE_CHECKS: Final = (
     "contract.sessions",
     "contract.client",
 )
+_LOOK_S: Final = 0.5  # how soon the end of a child is seen whose pipe is held open
 _READ_BYTES: Final = 64 * 1024
 # Two sessions play beside each other; the class decides whether it allows them.
 _SESSIONS: Final = "4"
@@ -80,7 +81,7 @@ def probe(folder: Path, manifest: Manifest, seconds: float, listener: Listener) 
     begun, done = "", set[str]()
     deadline_s = time.monotonic() + seconds
     try:
-        for message in _messages(read_end, deadline_s):
+        for message in _messages(read_end, child, deadline_s):
             begun = message.get("begin", begun)
             if "finding" in message:
                 finding = Finding.from_dict(message["finding"])
@@ -88,6 +89,8 @@ def probe(folder: Path, manifest: Manifest, seconds: float, listener: Listener) 
                 listener(finding)
             else:
                 listener(begun)
+            if len(done) == len(PROBE_CHECKS):
+                break
         late = time.monotonic() >= deadline_s
     finally:
         os.close(read_end)
@@ -124,12 +127,12 @@ def _run(arguments: argparse.Namespace, tell: Listener) -> None:
     from openenv.cli.validation.contract import (  # noqa: PLC0415 - the child's alone
         CONTRACT_CHECKS,
         Stage,
-        calls_tools,
     )
     from openenv.cli.validation.imports import (  # noqa: PLC0415 - as above
         IMPORT_CHECKS,
         Code,
     )
+    from openenv.rollout.tools import calls_tools  # noqa: PLC0415 - as above
 
     code = Code(arguments.folder, arguments.app)
     passed = run_checks(IMPORT_CHECKS, code, tell)
@@ -161,11 +164,22 @@ def _served(application: Any) -> Iterator[str]:  # noqa: ANN401 - an ASGI app
     server.stop()
 
 
-def _messages(read_end: int, deadline_s: float) -> Iterator[dict[str, Any]]:
+def _messages(
+    read_end: int, child: subprocess.Popen[bytes], deadline_s: float
+) -> Iterator[dict[str, Any]]:
+    """Yield what the child tells, until it or the time has ended.
+
+    A process that the package forked may hold the pipe open for longer.
+    """
     rest = b""
     with selectors.DefaultSelector() as selector:
         selector.register(read_end, selectors.EVENT_READ)
-        while selector.select(max(0.0, deadline_s - time.monotonic())):
+        while (left_s := deadline_s - time.monotonic()) > 0:
+            ended = child.poll() is not None
+            if not selector.select(0 if ended else min(left_s, _LOOK_S)):
+                if ended:
+                    return
+                continue
             data = os.read(read_end, _READ_BYTES)
             if not data:
                 return

@@ -71,7 +71,15 @@ def _show_finding(finding: Finding, console: Console) -> None:
     head.append(f"  {finding.check}", style="default not bold")
     console.print(head)
     if finding.why:
-        console.print(Padding(Text(finding.why), (0, 0, 0, _INDENT)))
+        _show_below(Text(finding.why), console)
     if finding.mend:
         mend = Text(f"mend: {finding.mend}", style="dim")
-        console.print(Padding(mend, (0, 0, 0, _INDENT)))
+        _show_below(mend, console)
+
+
+def _show_below(text: Text, console: Console) -> None:
+    """Print indented; a terminal breaks it between words, a pipe not at all."""
+    if console.is_terminal:
+        console.print(Padding(text, (0, 0, 0, _INDENT)))
+    else:
+        console.print(Text(" " * _INDENT) + text, soft_wrap=True)

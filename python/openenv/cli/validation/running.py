@@ -85,8 +85,8 @@ def check_running(running: Running, listener: Listener) -> None:
     from openenv.cli.validation.contract import (  # noqa: PLC0415
         CONTRACT_CHECKS,
         Stage,
-        calls_tools,
     )
+    from openenv.rollout.tools import calls_tools  # noqa: PLC0415 - as above
 
     passed = run_checks(HTTP_CHECKS, running, listener) | {"types.client"}
     stage = Stage(
