@@ -1,23 +1,26 @@
-"""Where a server tells its schema."""
+"""What a rollout says of a server that tells no schema."""
 
 from __future__ import annotations
 
 import pytest
+from tests.integration.client.scripted import free_port
 
-from openenv.rollout._schema import schema_url
+from openenv.core.generic_client import GenericEnvClient
+from openenv.rollout._schema import fetch_action_schema
+from openenv.rollout.errors import RolloutError
 
 
-@pytest.mark.parametrize(
-    ("base_url", "expected"),
-    [
-        ("http://h:1", "http://h:1/schema"),
-        ("http://h:1/", "http://h:1/schema"),
-        ("ws://h:1/ws", "http://h:1/schema"),
-        ("wss://h/p/ws/", "https://h/p/schema"),
-        ("h:1", "http://h:1/schema"),
-        ("  HTTPS://h/p?token=a ", "https://h/p/schema?token=a"),
-        ("http://[::1]:8000", "http://[::1]:8000/schema"),
-    ],
-)
-def test_schema_lies_beside_the_socket(base_url, expected):
-    assert schema_url(base_url) == expected
+async def test_a_server_that_is_not_there_is_named():
+    url = f"http://127.0.0.1:{free_port()}"
+    with pytest.raises(RolloutError, match=f"cannot read the action's schema.*{url}"):
+        await fetch_action_schema(url)
+
+
+@pytest.mark.parametrize("answer", [[], {}, {"action": None}])
+async def test_an_answer_without_a_schema_asks_for_a_policy(monkeypatch, answer):
+    async def schema(_self):
+        return answer
+
+    monkeypatch.setattr(GenericEnvClient, "schema", schema)
+    with pytest.raises(RolloutError, match="tells no action schema; give --policy"):
+        await fetch_action_schema("http://h")
