@@ -21,9 +21,9 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from typing_extensions import override
 
-from openenv import _rust
 from openenv.core._client import dial
 from openenv.core._client.timers import timers_of
+from openenv.core._native import native
 from openenv.errors import ClientError, ConnectFailed, ProtocolError
 
 if TYPE_CHECKING:
@@ -119,10 +119,10 @@ class Connection(dial.Driver):
         """Whether the peer ended the connection before the upgrade was answered."""
         self._paused = False
         self._cut_off: asyncio.TimerHandle | None = None
-        self._transport: asyncio.Transport | _rust.Transport | None = None
+        self._transport: asyncio.Transport | native.Transport | None = None
         self._lost: asyncio.Future[None] = loop.create_future()
         self._timers = timers_of(loop)
-        self.endpoint = _rust.ClientEndpoint(
+        self.endpoint = native.ClientEndpoint(
             address.authority,
             address.target,
             _headers(address, settings),
@@ -137,7 +137,7 @@ class Connection(dial.Driver):
         self,
         op: str,
         payload: object,
-        decoder: _rust.Decoder,
+        decoder: native.Decoder,
         deadline: float,
         now: float,
     ) -> Any:
@@ -254,11 +254,10 @@ class Connection(dial.Driver):
 
     @override
     def connection_made(
-        self, transport: asyncio.BaseTransport | _rust.Transport
+        self, transport: asyncio.BaseTransport | native.Transport
     ) -> None:
-        self._transport = cast("asyncio.Transport | _rust.Transport", transport)
-        if isinstance(transport, _rust.Transport):
-            self.ask = transport.request
+        self._transport = cast("asyncio.Transport | native.Transport", transport)
+        self.ask = getattr(transport, "request", _not_at_once)  # a hub's has one
         if self._lost.done():  # given up before it was made
             self._transport.abort()
             return

@@ -33,7 +33,7 @@ import msgspec
 from pydantic import AliasChoices, AliasPath, BaseModel, TypeAdapter
 from typing_extensions import is_typeddict
 
-from openenv import _rust
+from openenv.core._native import native
 from openenv.core.client_types import StepResult
 
 _LIFTED: Final = ("done", "reward", "metadata")
@@ -65,8 +65,8 @@ class Codec:
 
     observation: Shape
     state: Shape
-    result_decoder: _rust.Decoder
-    state_decoder: _rust.Decoder
+    result_decoder: native.Decoder
+    state_decoder: native.Decoder
 
 
 @functools.lru_cache(maxsize=1024)
@@ -81,10 +81,10 @@ def codec_of(observation: Any, state: Any) -> Codec:
     return Codec(
         observation=seen,
         state=kept,
-        result_decoder=_rust.Decoder.result(
+        result_decoder=native.Decoder.result(
             StepResult, seen.from_json, seen.from_objects, seen.lift
         ),
-        state_decoder=_rust.Decoder.state(kept.from_json, kept.from_objects),
+        state_decoder=native.Decoder.state(kept.from_json, kept.from_objects),
     )
 
 
@@ -139,7 +139,7 @@ def as_dict(action: object) -> dict[str, Any]:
     payload = payload_of(action)
     if isinstance(payload, dict):
         return payload
-    fields: dict[str, Any] = _rust.json_decode(_rust.json_encode(payload))
+    fields: dict[str, Any] = native.json_decode(native.json_encode(payload))
     return fields
 
 
@@ -194,7 +194,7 @@ def _from_json(kind: Any, convert: FromObjects) -> FromJson:
             return decode(text)
         except msgspec.ValidationError as refusal:
             try:
-                return convert(_rust.json_decode(text))  # 1e999 is inf to `json`
+                return convert(native.json_decode(text))  # 1e999 is inf to `json`
             except ValueError:
                 raise refusal from None
 

@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     import ssl
     from collections.abc import Callable
 
-    from openenv import _rust
     from openenv.core._client.settings import Settings
+    from openenv.core._native import native
 
 _PORTS: Final = {"ws": 80, "wss": 443}
 _SCHEMES: Final = {"http": "ws", "ws": "ws", "https": "wss", "wss": "wss"}
@@ -44,12 +44,12 @@ class Driver(asyncio.Protocol):
         max_unsent_bytes: What a peer may leave unread before it is cut off.
     """
 
-    endpoint: _rust.ClientEndpoint
+    endpoint: native.ClientEndpoint
     max_unsent_bytes: int
 
     @override
     def connection_made(
-        self, transport: asyncio.BaseTransport | _rust.Transport
+        self, transport: asyncio.BaseTransport | native.Transport
     ) -> None: ...
 
 

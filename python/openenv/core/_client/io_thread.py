@@ -17,7 +17,7 @@ import os
 import threading
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from openenv import _rust
+from openenv.core._native import native
 from openenv.errors import ConnectionClosed
 
 if TYPE_CHECKING:
@@ -189,7 +189,7 @@ def _stop_at_exit() -> None:
 def _forget_in_child() -> None:
     global _io_thread, _lock  # noqa: PLW0603 - see io_loop
     keep_parents(_io_thread)
-    _rust.forget_entropy()
+    native.forget_entropy()
     _io_thread = None
     _lock = threading.Lock()
 

@@ -51,10 +51,10 @@ from openenv.errors import (
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine
 
-    from openenv import _rust
     from openenv.core._client.aio import Connection
     from openenv.core._client.provider import ClientProvider
     from openenv.core._client.settings import Settings
+    from openenv.core._native import native
 
 # A good server answers the goodbye in one round trip.
 _CLOSE_PATIENCE_S: Final = 1.0
@@ -91,7 +91,7 @@ class Call:
 
     op: str
     payload: object
-    decoder: _rust.Decoder
+    decoder: native.Decoder
     timeout_s: float | None = None
     finish: Callable[[Any], Any] | None = None
 

@@ -18,9 +18,9 @@ import json
 from collections import deque
 from typing import TYPE_CHECKING, Any, Final
 
-from openenv import _rust
 from openenv.core._client.link import Call
 from openenv.core._client.settings import checked_seconds
+from openenv.core._native import native
 from openenv.errors import RequestTimeout, ServerError, server_error
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ class RawMessages:
         """
         if self._outside_ws is not None:
             # Encoded here, so that it may hold what other messages may.
-            await self._outside_ws.send(_rust.json_encode(message).decode())
+            await self._outside_ws.send(native.json_encode(message).decode())
             return
         kind = message.get("type")
         if kind == "close":
@@ -186,9 +186,9 @@ def _seen(answer: asyncio.Future[Any]) -> None:
 
 
 @functools.cache
-def objects() -> _rust.Decoder:
+def objects() -> native.Decoder:
     """Return the decoder of answers that become plain Python objects."""
-    return _rust.Decoder.data()
+    return native.Decoder.data()
 
 
 _closing: Final[set[asyncio.Task[None]]] = set()

@@ -1,6 +1,6 @@
 """The sockets of plain connections, read and written by Rust: one hub an event loop.
 
-On Linux all plain connections of a loop share a `_rust.Hub`: the loop watches one
+On Linux all plain connections of a loop share a `native.Hub`: the loop watches one
 descriptor, and one call reads whatever has come on any socket. TLS and other systems
 use the loop's own transports, as does everything under ``OPENENV_LOOP_TRANSPORTS=1``.
 """
@@ -10,19 +10,19 @@ from __future__ import annotations
 import socket
 from typing import TYPE_CHECKING, Final
 
-from openenv import _rust
 from openenv.core._client.per_loop import PerLoop
 from openenv.core._client.settings import wants_loop_transports
 from openenv.core._client.timers import timers_of
+from openenv.core._native import native
 
 if TYPE_CHECKING:
     import asyncio
     from collections.abc import Sequence
 
 
-def hub_of(loop: asyncio.AbstractEventLoop) -> _rust.Hub | None:
+def hub_of(loop: asyncio.AbstractEventLoop) -> native.Hub | None:
     """Return the running loop's hub, made at the first call; None where none can be."""
-    if not hasattr(_rust, "Hub") or wants_loop_transports():
+    if not hasattr(native, "Hub") or wants_loop_transports():
         return None
     return _hubs.of(loop)
 
@@ -49,9 +49,9 @@ async def connected(
     raise OSError(numbers.pop(), msg) if len(numbers) == 1 else OSError(msg)
 
 
-def _new_hub(loop: asyncio.AbstractEventLoop) -> _rust.Hub | None:
+def _new_hub(loop: asyncio.AbstractEventLoop) -> native.Hub | None:
     try:
-        hub = _rust.Hub(loop)
+        hub = native.Hub(loop)
     except OSError:  # no descriptors left, or a sandbox that forbids one of them
         return None
     door = hub.fileno()

@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pydantic import BaseModel, ValidationError
 
-from openenv import _rust
 from openenv._plain import restore
+from openenv.core._native import native
 from openenv.core.env_server import _boundary
 from openenv.core.env_server._codec import (
     ActionDecoder,
@@ -169,8 +169,8 @@ class Dispatcher:
         self, hosted: Hosted, message: str | bytes, features: Features
     ) -> Plan | Answer:
         try:
-            request = _rust.split_request(message)
-            if isinstance(request, _rust.Request):
+            request = native.split_request(message)
+            if isinstance(request, native.Request):
                 try:
                     return self._regular(hosted, request)
                 except json.JSONDecodeError:
@@ -183,12 +183,12 @@ class Dispatcher:
         except EnvironmentFault as fault:
             return failure(fault, features)
 
-    def _regular(self, hosted: Hosted, request: _rust.Request) -> Plan | Answer:
+    def _regular(self, hosted: Hosted, request: native.Request) -> Plan | Answer:
         raw = request.data
         if request.op == "step" and not request.marked and raw is not None:
             action = _decode(self._decoder.from_json, raw)
             return step_plan(hosted, action, {})
-        objects = {} if raw is None else restore(_rust.json_decode(raw))
+        objects = {} if raw is None else restore(native.json_decode(raw))
         return self._route(hosted, _Asked(request.op, objects))
 
     def _route(self, hosted: Hosted, asked: _Asked) -> Plan | Answer:
@@ -209,11 +209,11 @@ class Dispatcher:
 
     def _finish(self, plan: Plan, result: Any, features: Features) -> Answer:
         if plan.op == "mcp":
-            encode = partial(_fitting, features, _rust.mcp_reply)
+            encode = partial(_fitting, features, native.mcp_reply)
             return Answer(self._rpc.encoded(result, encode), plan.op)
         try:
             if plan.op == "state":
-                encode = partial(_rust.state_reply, nonfinite=features.nonfinite)
+                encode = partial(native.state_reply, nonfinite=features.nonfinite)
                 members = _boundary.call(state_members, result)
                 reply = _boundary.call(_fitting, features, encode, members)
                 return Answer(reply, plan.op)
@@ -285,11 +285,13 @@ def _refusal(
     An invalid value is told back, unless it cannot be or makes the reply too long.
     """
     try:
-        reply = _boundary.call(_fitting, features, _rust.error_reply, error_data(error))
+        reply = _boundary.call(
+            _fitting, features, native.error_reply, error_data(error)
+        )
     except EnvironmentFault:
         if isinstance(error, InvalidMessage):
             error = error.without_values()
-        reply = _rust.error_reply(error_data(error))
+        reply = native.error_reply(error_data(error))
     return Answer(reply, "")
 
 
@@ -311,7 +313,7 @@ def _observation(
     op: str, parts: Parts, extra: dict[str, Any] | None, features: Features
 ) -> Answer:
     """Encode the reply; one that cannot be sent still tells reward and done."""
-    encode = partial(_rust.observation_reply, nonfinite=features.nonfinite, ext=extra)
+    encode = partial(native.observation_reply, nonfinite=features.nonfinite, ext=extra)
     try:
         return Answer(_boundary.call(_fitting, features, encode, *parts), op)
     except EnvironmentFault as fault:
@@ -324,7 +326,7 @@ def _fault_reply(
 ) -> bytes:
     """Encode an error; what is kept, or a text too long, is left out if it must."""
     extra = {"exception": fault.exception} if features.exception else None
-    encode = partial(_rust.error_reply, ext=extra)
+    encode = partial(native.error_reply, ext=extra)
     data = error_data(fault)
     try:
         return _boundary.call(_fitting, features, encode, data | kept)

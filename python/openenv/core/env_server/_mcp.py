@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from pydantic import ValidationError
 
-from openenv import _rust
+from openenv.core._native import native
 from openenv.core.env_server import _boundary
 from openenv.core.env_server._dispatch import Plan, call_planned, step_plan
 from openenv.core.env_server._wire_errors import error_data
@@ -204,7 +204,7 @@ def no_session(error: Exception, request: JsonRpcRequest | None = None) -> Refus
 
 def json_text(answer: dict[str, Any]) -> bytes:
     """Encode an answer that travels by itself."""
-    return ToolsRpc.encoded(answer, _rust.json_encode)
+    return ToolsRpc.encoded(answer, native.json_encode)
 
 
 def success(request: JsonRpcRequest, result: Any) -> dict[str, Any]:

@@ -21,7 +21,7 @@ require_core()
 from fastapi import FastAPI, WebSocket
 from pydantic import BaseModel, TypeAdapter
 
-from openenv import _rust
+from openenv.core._native import native
 from openenv.core.env_server._arguments import (
     configured,
     refuse_wrong_env,
@@ -210,10 +210,10 @@ class HTTPEnvServer:
     def state_json(self, state: Any) -> bytes:
         """Encode a state in the form of ``state_cls`` (undeclared fields go)."""
         if self.state_model is not self.state_cls:
-            return _rust.json_encode(state_members(state))
+            return native.json_encode(state_members(state))
         adapter = self._state_adapter
         checked = adapter.validate_python(state, from_attributes=True)
-        return _rust.json_encode(adapter.dump_python(checked))
+        return native.json_encode(adapter.dump_python(checked))
 
     async def close(self) -> None:
         """Wait for the environments of its ended sessions, then end the threads.

@@ -103,9 +103,9 @@ class JsonRpcResponse(BaseModel):
     @override
     def model_dump_json(self, **kwargs: Any) -> str:
         """Return the wire form as JSON text."""
-        from openenv._rust import json_encode  # noqa: PLC0415 - keeps clients light
+        from openenv.core._native import native  # noqa: PLC0415 - keeps clients light
 
-        return json_encode(self.model_dump(**kwargs)).decode()
+        return native.json_encode(self.model_dump(**kwargs)).decode()
 
     @classmethod
     def success(

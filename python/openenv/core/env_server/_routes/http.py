@@ -25,7 +25,7 @@ from fastapi.exception_handlers import (
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import Response
 
-from openenv import _rust
+from openenv.core._native import native
 from openenv.core.env_server import _boundary
 from openenv.core.env_server._codec import observation_parts
 from openenv.core.env_server._dispatch import (
@@ -173,9 +173,9 @@ async def _answer(
     except InvalidMessage as error:
         return _invalid(error)
     except SessionNotFoundError as error:
-        return _json(_rust.json_encode({"detail": error_data(error)}), 404)
+        return _json(native.json_encode({"detail": error_data(error)}), 404)
     except SessionCapacityError as error:
-        return _json(_rust.json_encode({"detail": error_data(error)}), 503)
+        return _json(native.json_encode({"detail": error_data(error)}), 503)
     except (EnvironmentFault, EnvironmentFactoryError) as error:
         return _fault_response(error)
     if session.held is not None:
@@ -193,7 +193,7 @@ def _fault_response(error: EnvironmentFault | EnvironmentFactoryError) -> Respon
         detail |= cause.kept
     else:
         _log.warning("%s", error, exc_info=cause)
-    return _json(_rust.json_encode({"detail": detail}), 500)
+    return _json(native.json_encode({"detail": detail}), 500)
 
 
 def _given(request: BaseModel) -> dict[str, Any]:
@@ -213,9 +213,9 @@ async def _refuse_request(_request: Request, error: Exception) -> Response:
 
 def _invalid(error: InvalidMessage) -> Response:
     try:
-        body = _boundary.call(_rust.json_encode, {"detail": error.errors})
+        body = _boundary.call(native.json_encode, {"detail": error.errors})
     except EnvironmentFault:
-        body = _rust.json_encode({"detail": error.without_values().errors})
+        body = native.json_encode({"detail": error.without_values().errors})
     return _json(body, 422)
 
 
@@ -242,7 +242,7 @@ def _observation_encoder(server: HTTPEnvServer) -> Callable[[Any], bytes]:
             "metadata": parts.metadata,
         }
         try:
-            return _rust.json_encode(body)
+            return native.json_encode(body)
         except EncodeError as error:
             raise _Unencodable(error, reward, parts.done) from error
 
@@ -251,7 +251,7 @@ def _observation_encoder(server: HTTPEnvServer) -> Callable[[Any], bytes]:
 
 def _metadata_json(metadata: Any) -> bytes:
     checked = EnvironmentMetadata.model_validate(metadata)
-    return _rust.json_encode(checked.model_dump())
+    return native.json_encode(checked.model_dump())
 
 
 def _action(server: HTTPEnvServer, members: dict[str, Any]) -> Any:

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Final
 
 from starlette.websockets import WebSocket, WebSocketDisconnect, WebSocketState
 
-from openenv import _rust
+from openenv.core._native import native
 from openenv.core.env_server._dispatch import Answer, Features
 from openenv.core.env_server._wire_errors import (
     CLOSE_NORMAL,
@@ -239,7 +239,7 @@ class Connection:
 
     async def _refuse(self, error: Exception) -> None:
         """Send the error frame, then close with the error's code."""
-        if await self._send(_rust.error_reply(error_data(error))):
+        if await self._send(native.error_reply(error_data(error))):
             await self._close(close_code(error))
 
     async def _send(self, reply: bytes) -> bool:
