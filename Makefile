@@ -47,6 +47,14 @@ test: setup ## cargo test, then the whole Python suite with the built wheel
 	cargo test --locked
 	OPENENV_WHEEL="$(WHEEL)" .ci/pytest-halves.sh $(BIN)/pytest $(PYTEST_OPTIONS)
 
+# What is said of the core, of both its twins; the rest of the suite runs on Rust.
+PURE_TESTS := tests/unit/native tests/unit/client tests/unit/env_server tests/property \
+	tests/integration/client tests/integration/server/test_websocket.py tests/integration/server/test_http.py
+
+.PHONY: test-pure
+test-pure: setup ## the tests of the client, the codec and the WebSocket server, on plain Python instead of Rust
+	OPENENV_PURE_PYTHON=1 $(BIN)/pytest $(PURE_TESTS) --ignore tests/integration/client/test_many_sockets.py $(PYTEST_OPTIONS)
+
 .PHONY: check
 check: check-rust check-unsafe check-python check-types check-imports check-crates docs ## formatters, linters, unsafe code, types, floors of imports, list of crates, the site
 

@@ -15,8 +15,11 @@ from hypothesis import given, settings, strategies as st
 from tests.support.wire import Result, Wire
 
 from openenv._plain import restore
-from openenv._rust import Decoder, observation_reply
 from openenv.core._client.codec import shape_of
+from openenv.core._native import native
+
+Decoder = native.Decoder
+observation_reply = native.observation_reply
 
 
 class Model(pydantic.BaseModel):

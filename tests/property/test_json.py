@@ -14,7 +14,10 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 from hypothesis.extra import numpy as arrays
 
 from openenv._plain import restore
-from openenv._rust import json_decode, json_encode
+from openenv.core._native import native
+
+json_decode = native.json_decode
+json_encode = native.json_encode
 
 scalars = (
     st.none()

@@ -15,10 +15,14 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field
 
 from openenv._plain import BYTES_MARKER, plain, restore
-from openenv._rust import json_decode, json_encode, observation_reply
 from openenv.core._client.codec import shape_of
+from openenv.core._native import native
 from openenv.core.env_server._codec import observation_parts
 from openenv.core.env_server.types import Observation
+
+json_decode = native.json_decode
+json_encode = native.json_encode
+observation_reply = native.observation_reply
 
 
 class Shade(enum.Enum):

@@ -13,7 +13,10 @@ import json
 from websockets.frames import Opcode
 from websockets.server import ServerProtocol
 
-from openenv._rust import ClientEndpoint, Decoder
+from openenv.core._native import native
+
+ClientEndpoint = native.ClientEndpoint
+Decoder = native.Decoder
 
 
 @dataclasses.dataclass
@@ -33,13 +36,15 @@ class Wire:
     Futures are those of the running loop, or what ``make_future`` gives.
     """
 
-    def __init__(self, headers=(), make_future=None, **options):
+    def __init__(
+        self, headers=(), make_future=None, make_endpoint=ClientEndpoint, **options
+    ):
         options = {
             "max_message_bytes": 1 << 20,
             "ping_interval_s": None,
             "ping_timeout_s": None,
         } | options
-        self.endpoint = ClientEndpoint("host", "/ws?x=1", list(headers), **options)
+        self.endpoint = make_endpoint("host", "/ws?x=1", list(headers), **options)
         self.server = ServerProtocol()
         self.now = 100.0
         self.make_future = make_future or asyncio.get_running_loop().create_future
@@ -76,7 +81,10 @@ class Wire:
     def flush(self):
         for data in self.server.data_to_send():
             if data:
-                self._to_server(self.endpoint.receive(data, self.now))
+                self.hear(data)
+
+    def hear(self, data):
+        self._to_server(self.endpoint.receive(data, self.now))
 
     def tick(self, seconds):
         self.now += seconds

@@ -10,12 +10,12 @@ from tests.integration.client.in_thread import scripted_in_thread
 from tests.integration.client.scripted import cut, raw_server, upgrade_answer
 from tests.integration.hostile.frames import message, read_frame
 
-from openenv import _rust
+from openenv.core._native import native
 from openenv.core.env_client import EnvClient
 from openenv.core.generic_client import GenericEnvClient
 from openenv.errors import ServerError
 
-if not hasattr(_rust, "Hub"):
+if not hasattr(native, "Hub"):
     pytest.skip("Rust reads sockets on Linux only", allow_module_level=True)
 
 ANSWER = message({"type": "observation", "data": {"observation": {}, "done": False}})

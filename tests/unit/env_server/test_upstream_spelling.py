@@ -22,7 +22,7 @@ import pydantic
 import pytest
 from pydantic import BaseModel, RootModel, field_serializer, model_serializer
 
-from openenv import _rust
+from openenv.core._native import native
 from openenv.core.env_server._codec import observation_parts
 from openenv.core.env_server.types import Observation
 
@@ -128,7 +128,7 @@ def upstreams(observation: Observation) -> bytes:
 
 
 def ours(observation: Observation) -> bytes:
-    return _rust.observation_reply(*observation_parts(observation))
+    return native.observation_reply(*observation_parts(observation))
 
 
 @pytest.mark.parametrize("make", VALUES, ids=range(len(VALUES)))

@@ -20,8 +20,11 @@ import numpy as np
 import pydantic
 import pytest
 
-from openenv._rust import json_decode, json_encode
+from openenv.core._native import native
 from openenv.errors import EncodeError
+
+json_decode = native.json_decode
+json_encode = native.json_encode
 
 
 class Colour(enum.Enum):
@@ -204,7 +207,7 @@ def test_a_dict_that_changes_while_it_is_encoded_raises_and_does_not_crash():
             return super().items()
 
     table = {"a": Adder(), "b": 1}
-    with pytest.raises(RuntimeError, match="changed its size"):
+    with pytest.raises(RuntimeError, match=r"changed.* size"):
         json_encode(table)
 
 

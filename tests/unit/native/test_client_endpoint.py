@@ -11,7 +11,7 @@ import pydantic
 import pytest
 from tests.support.wire import Result, Wire, observation
 
-from openenv._rust import ClientEndpoint, Decoder, Raw
+from openenv.core._native import native
 from openenv.errors import (
     CapacityReached,
     ConnectFailed,
@@ -23,6 +23,10 @@ from openenv.errors import (
     RemoteProtocolError,
     RequestTimeout,
 )
+
+ClientEndpoint = native.ClientEndpoint
+Decoder = native.Decoder
+Raw = native.Raw
 
 
 @pytest.fixture
@@ -312,6 +316,7 @@ async def test_an_answer_that_cannot_be_read_belongs_to_its_caller(wire, answer)
         '{"type":"notice","data":{"observation":{}}}',
         '{"data":{"observation":{}}}',
         '{"type":7,"data":{"observation":{"v":NaN}}}',
+        '{"type":[1],"data":{"observation":{}}}',
     ],
 )
 async def test_an_answer_of_another_kind_is_not_taken_for_the_steps(wire, answer):

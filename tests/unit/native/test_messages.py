@@ -7,16 +7,16 @@ import math
 import numpy as np
 import pytest
 
-from openenv._rust import (
-    Irregular,
-    Request,
-    error_reply,
-    mcp_reply,
-    observation_reply,
-    split_request,
-    state_reply,
-)
+from openenv.core._native import native
 from openenv.errors import EncodeError
+
+Irregular = native.Irregular
+Request = native.Request
+error_reply = native.error_reply
+mcp_reply = native.mcp_reply
+observation_reply = native.observation_reply
+split_request = native.split_request
+state_reply = native.state_reply
 
 
 @pytest.mark.parametrize(
