@@ -3,8 +3,9 @@
     python benches/python/classic_client.py --upstream-python PATH [--sessions 64 1024]
 
 Rounds are interleaved, the client is pinned to one core and the server to another;
-what counts is the ratio of the medians. Upstream's client comes twice: without
-compression, and with the one that a stock server grants it (none of ours asks for it).
+what counts is the ratio of the medians. Ours comes twice, on Rust and on plain Python;
+so does upstream's client: without compression, and with the one that a stock server
+grants it (none of ours asks for it).
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import statistics
 import subprocess
 import sys
 from pathlib import Path
+from typing import NamedTuple
 
 PEERS = Path(__file__).parent.parent / "peers"
 
@@ -32,11 +34,17 @@ def pinned(core: int, *command: str, **options):
     )
 
 
-def measure(command: tuple[str, ...], url: str, sessions: int, steps: int) -> float:
+class Rival(NamedTuple):
+    """A Python that has some ``openenv``, and how its client is run."""
+
+    python: tuple[str, ...]
+    options: tuple[str, ...] = ()
+
+
+def measure(rival: Rival, url: str, sessions: int, steps: int) -> float:
     """Return CPU microseconds a step of one client process."""
-    python, *options = command
-    arguments = (url, str(sessions), str(steps), *options)
-    client = pinned(1, python, str(PEERS / "echo_client.py"), *arguments)
+    arguments = (url, str(sessions), str(steps), *rival.options)
+    client = pinned(1, *rival.python, str(PEERS / "echo_client.py"), *arguments)
     out, _ = client.communicate(timeout=600)
     assert client.returncode == 0
     return json.loads(out)["cpu_us"]
@@ -54,17 +62,18 @@ def main() -> None:
     )
     url = f"http://127.0.0.1:{server.stdout.readline().strip()}"
     rivals = {
-        "ours": (sys.executable,),
-        "upstream": (options.upstream_python, "plain"),
-        "upstream with deflate": (options.upstream_python,),
+        "ours": Rival((sys.executable,)),
+        "ours, pure Python": Rival(("env", "OPENENV_PURE_PYTHON=1", sys.executable)),
+        "upstream": Rival((options.upstream_python,), ("plain",)),
+        "upstream with deflate": Rival((options.upstream_python,)),
     }
     try:
         for sessions in options.sessions:
             steps = max(options.steps // sessions, 5)
             figures = {name: [] for name in rivals}
             for _ in range(options.rounds):
-                for name, command in rivals.items():
-                    figures[name].append(measure(command, url, sessions, steps))
+                for name, rival in rivals.items():
+                    figures[name].append(measure(rival, url, sessions, steps))
             medians = {name: statistics.median(them) for name, them in figures.items()}
             for name, cpu_us in medians.items():
                 ratio = cpu_us / medians["ours"]
