@@ -65,6 +65,7 @@ EXTS = [
     '{"ignored":["a","b"]}',
     '{"ignored":"a","exception":"KeyError"}',
     '{"nonfinite":[[["observation","x"],"nan"],[["reward"],"inf"],[["x",0],"-inf"]]}',
+    '{"nonfinite":5}',
     '{"nonfinite":[[[],"nan"],[["observation","x",0],"inf"],[1],"x",[["done"],"?"]]}',
     "null",
     "[]",
@@ -87,8 +88,7 @@ def answers(draw):
         '{"message":"no","code":"EXECUTION_ERROR"}',
         '{"message":"full","code":"CAPACITY_REACHED","max_sessions":1}',
     ]
-    # Of an error nobody asked for Rust makes an AttributeError if this is no object.
-    datas += [observation] if kind != "error" else []
+    datas.append(observation)
     data = draw(st.sampled_from(datas))
     kind = f'"type":"{kind}"'
     data = f'"data": {data}'

@@ -312,9 +312,11 @@ impl<'py> Answer<'py> {
         {
             data.set_item(intern!(py, "exception"), exception)?;
         }
-        if let Some(entries) = ext.get_item(intern!(py, "nonfinite"))? {
-            for entry in entries.try_iter()? {
-                put_back(&self.data, &entry?)?;
+        if let Some(entries) = ext.get_item(intern!(py, "nonfinite"))?
+            && let Ok(entries) = entries.cast::<PyList>()
+        {
+            for entry in entries {
+                put_back(&self.data, &entry)?;
             }
         }
         Ok(())

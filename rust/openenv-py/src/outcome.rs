@@ -4,6 +4,7 @@ use openenv_endpoint::{Cause, HandshakeError};
 use pyo3::exceptions::{PyException, PyRuntimeError, PyStopIteration};
 use pyo3::intern;
 use pyo3::prelude::*;
+use pyo3::types::PyDict;
 
 use crate::decoder::server_error;
 use crate::errors::ConnectFailed;
@@ -42,8 +43,10 @@ fn holdable(py: Python<'_>, error: PyErr) -> PyErr {
     instead
 }
 
+/// The server's error that nobody asked for; fails where the text does not say one.
 pub(crate) fn refusal_error(py: Python<'_>, text: &[u8]) -> PyResult<PyErr> {
-    Ok(server_error(&decode(py, text)?.get_item(intern!(py, "data"))?))
+    let data = decode(py, text)?.get_item(intern!(py, "data"))?;
+    Ok(server_error(data.cast::<PyDict>()?))
 }
 
 pub(crate) fn connect_failed(cause: &Cause) -> PyErr {

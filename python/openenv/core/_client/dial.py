@@ -158,8 +158,8 @@ async def open_transport(
         tunnel = await open_tunnel(loop, proxy, address.place, around)
         await _start(loop, tunnel, address, context, driver_factory())
         return
-    sock = await connected(loop, address.host, address.port)
     hub = hub_of(loop) if context is None else None
+    sock = await connected(loop, address.host, address.port)
     if hub is not None:
         driver = driver_factory()
         driver.connection_made(
