@@ -56,8 +56,11 @@ async def carry(reader, writer) -> None:
         while data := await reader.read(65_536):
             writer.write(data)
             await writer.drain()
-    with contextlib.suppress(OSError, NotImplementedError, RuntimeError):
-        writer.write_eof()
+    with contextlib.suppress(OSError):
+        if writer.can_write_eof():
+            writer.write_eof()
+        else:  # TLS
+            writer.close()
 
 
 @asynccontextmanager

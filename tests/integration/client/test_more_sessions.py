@@ -13,7 +13,7 @@ from typing import ClassVar
 import pytest
 from tests.integration.client.in_thread import scripted_in_thread
 from tests.integration.client.proxies import proxying
-from tests.integration.client.scripted import free_port
+from tests.integration.client.scripted import free_port, raw_server
 from tests.support.certificates import make_certificate, serving
 from tests.support.in_thread import in_thread
 
@@ -190,15 +190,19 @@ def test_callers_that_block_get_them_too():
         assert SCHEMAS == client.schema() == client.sync().schema()
 
 
-async def test_they_come_through_proxy_and_tls(tmp_path):
-    certificate = make_certificate(tmp_path, "env.example")
+@pytest.mark.parametrize("scheme", ["http", "https"])
+async def test_they_come_through_proxy_and_tls(tmp_path, monkeypatch, scheme):
+    monkeypatch.setenv("NO_PROXY", "*")  # what the caller says comes first
+    certificate = make_certificate(tmp_path, "env.example", "localhost")
+    tls = serving(certificate)
+    around = tls if scheme == "https" else None
     with (
-        answering(json.dumps(SCHEMAS).encode(), tls=serving(certificate)) as (port, _),
-        in_thread(proxying(password="p w"), "proxy") as proxy,
+        answering(json.dumps(SCHEMAS).encode(), tls=tls) as (port, _),
+        in_thread(proxying(password="p w", tls=around), "proxy") as proxy,
     ):
         client = GenericEnvClient(
             f"https://env.example:{port}",
-            proxy=f"http://me:p%20w@127.0.0.1:{proxy.port}",
+            proxy=f"{scheme}://me:p%20w@localhost:{proxy.port}",
             verify=certificate,
         )
 
@@ -228,3 +232,53 @@ async def test_what_is_no_answer_is_named():
             await client.schema()
     with pytest.raises(ConnectFailed, match=r"refused|connect"):
         await GenericEnvClient(f"127.0.0.1:{free_port()}").schema()
+
+
+async def test_a_redirection_is_not_followed_with_the_users_headers():
+    with answering(b"[1]") as (other, seen), answering(b"", 302) as (port, _):
+        client = GenericEnvClient(f"127.0.0.1:{port}", headers={"Authorization": "x"})
+        with pytest.raises(ConnectFailed, match="HTTP 302"):
+            await client.schema()
+    assert [] == seen
+    assert other != port
+
+
+@pytest.mark.parametrize("head", [b"", b"HTTP/1.1 200 OK\r\n\r\n"])
+async def test_a_server_that_drips_is_given_up_in_time(head):
+    async def drips(reader, writer):
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(head)
+        while True:
+            writer.write(b" ")
+            await writer.drain()
+            await asyncio.sleep(0.02)
+
+    async with raw_server(drips) as port:
+        client = GenericEnvClient(f"127.0.0.1:{port}", connect_timeout_s=0.2)
+        async with asyncio.timeout(2):
+            with pytest.raises(ConnectFailed, match="within the connect timeout"):
+                await client.schema()
+
+
+async def test_the_answer_may_come_in_chunks():
+    async def chunked(reader, writer):
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
+        writer.write(b'7\r\n{"a": 1\r\n1\r\n}\r\n0\r\n\r\n')
+
+    async with raw_server(chunked) as port:
+        assert {"a": 1} == await GenericEnvClient(f"127.0.0.1:{port}").schema()
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [b"", b"SSH-2.0\r\n", b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n[1]"],
+)
+async def test_half_an_answer_is_none(answer):
+    async def half(reader, writer):
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(answer)
+
+    async with raw_server(half) as port:
+        with pytest.raises(ConnectFailed, match="no HTTP, or only a part"):
+            await GenericEnvClient(f"127.0.0.1:{port}").schema()

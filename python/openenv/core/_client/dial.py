@@ -24,9 +24,11 @@ from openenv.core._client.sockets import connected, hub_of
 from openenv.core._client.tls import tls_context
 
 if TYPE_CHECKING:
+    import socket
     import ssl
     from collections.abc import Callable
 
+    from openenv.core._client.proxy import Proxy
     from openenv.core._client.settings import Settings
     from openenv.core._native import native
 
@@ -151,24 +153,56 @@ async def open_transport(
         OSError: DNS, TCP or TLS failed (``ssl.SSLError`` is one).
         ConnectFailed: The proxy on the way refused.
     """
+    proxy = _proxy(address, settings)
+    hub = hub_of(loop) if proxy is None and not address.secure else None
+    if hub is None:
+        await _open(loop, address, settings, proxy, driver_factory())
+        return
+    sock = await connected(loop, address.host, address.port)
+    driver = driver_factory()
+    driver.connection_made(
+        hub.attach(sock, driver, driver.endpoint, driver.max_unsent_bytes)
+    )
+
+
+async def open_streams(
+    address: Address, settings: Settings
+) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    """Connect as `open_transport`, for what is no WebSocket; errors likewise."""
+    loop = asyncio.get_running_loop()
+    reader = asyncio.StreamReader(loop=loop)
+    protocol = asyncio.StreamReaderProtocol(reader, loop=loop)
+    proxy = _proxy(address, settings)
+    transport = await _open(loop, address, settings, proxy, protocol)
+    return reader, asyncio.StreamWriter(transport, protocol, reader, loop)
+
+
+async def _open(
+    loop: asyncio.AbstractEventLoop,
+    address: Address,
+    settings: Settings,
+    proxy: Proxy | None,
+    protocol: asyncio.Protocol,
+) -> asyncio.Transport:
     context = _tls(settings) if address.secure else None
-    proxy = proxy_to(address.host, address.port, settings.proxy, secure=address.secure)
     if proxy is not None:
         around = _tls(settings) if proxy.secure else None
         tunnel = await open_tunnel(loop, proxy, address.place, around)
-        await _start(loop, tunnel, address, context, driver_factory())
-        return
-    hub = hub_of(loop) if context is None else None
+        return await _start(loop, tunnel, address, context, protocol)
     sock = await connected(loop, address.host, address.port)
-    if hub is not None:
-        driver = driver_factory()
-        driver.connection_made(
-            hub.attach(sock, driver, driver.endpoint, driver.max_unsent_bytes)
-        )
-        return
+    return await _on_socket(loop, sock, address, context, protocol)
+
+
+async def _on_socket(
+    loop: asyncio.AbstractEventLoop,
+    sock: socket.socket,
+    address: Address,
+    context: ssl.SSLContext | None,
+    protocol: asyncio.Protocol,
+) -> asyncio.Transport:
     try:
-        await loop.create_connection(
-            driver_factory,
+        transport, _ = await loop.create_connection(
+            lambda: protocol,
             sock=sock,
             ssl=context,
             server_hostname=None if context is None else address.host,
@@ -176,6 +210,11 @@ async def open_transport(
     except BaseException:
         sock.close()
         raise
+    return transport
+
+
+def _proxy(address: Address, settings: Settings) -> Proxy | None:
+    return proxy_to(address.host, address.port, settings.proxy, secure=address.secure)
 
 
 def _tls(settings: Settings) -> ssl.SSLContext:
@@ -187,21 +226,22 @@ async def _start(
     transport: asyncio.Transport,
     address: Address,
     context: ssl.SSLContext | None,
-    driver: Driver,
-) -> None:
+    protocol: asyncio.Protocol,
+) -> asyncio.Transport:
     if context is None:
-        transport.set_protocol(driver)
-        driver.connection_made(transport)
-        return
+        transport.set_protocol(protocol)
+        protocol.connection_made(transport)
+        return transport
     try:
         secured = await loop.start_tls(
-            transport, driver, context, server_hostname=address.host
+            transport, protocol, context, server_hostname=address.host
         )
     except BaseException:
         transport.abort()
         raise
     assert secured is not None  # only a transport that closes gives none
-    driver.connection_made(secured)
+    protocol.connection_made(secured)
+    return secured
 
 
 def _port(parts: SplitResult, url: str) -> int:

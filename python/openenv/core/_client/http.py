@@ -5,29 +5,39 @@
 from __future__ import annotations
 
 import asyncio
+import io
 import json
 import math
-import urllib.error
-import urllib.request
-from http.client import HTTPException
-from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
+import re
+from http.client import HTTPException, HTTPResponse
+from typing import TYPE_CHECKING, Any, Final, cast
 
-from openenv.core._client.dial import parse_address
-from openenv.core._client.proxy import proxy_to
-from openenv.core._client.tls import tls_context
+from openenv.core._client.dial import open_streams, parse_address
 from openenv.errors import ConnectFailed, LimitExceeded, RemoteProtocolError
 
 if TYPE_CHECKING:
+    import socket
+
     from openenv.core._client.dial import Address
     from openenv.core._client.settings import Settings
+
+_OK: Final = 200
+_MAX_HEAD_BYTES: Final = 65_536
+_CHUNK_BYTES: Final = 65_536
+_LENGTH: Final = re.compile(
+    rb"(?:[^\r\n]+\r\n)+?content-length: *(\d{1,18}) *\r\n(?:[^\r\n]+\r\n)*\r\n",
+    re.IGNORECASE,
+)
 
 
 async def get_json(settings: Settings, path: str) -> Any:
     """GET a path below the server's URL, with the settings' headers, proxy and TLS.
 
+    Redirections are not followed, as the WebSocket follows none: what the headers hold
+    is for this server alone.
+
     Args:
-        settings: The client's; ``connect_timeout_s`` bounds every wait for the server.
+        settings: The client's; ``connect_timeout_s`` bounds the whole.
         path: Such as ``/schema``.
 
     Raises:
@@ -35,30 +45,80 @@ async def get_json(settings: Settings, path: str) -> Any:
         LimitExceeded: The answer is larger than the client takes.
         RemoteProtocolError: It is no JSON.
     """
-    return await asyncio.to_thread(_get_json, settings, path)
-
-
-def _get_json(settings: Settings, path: str) -> Any:
     address = parse_address(settings.ws_url or "")
-    request = _request(settings, address, path)
-    url = request.full_url
+    url, target = _place(address, path)
     timeout_s = settings.connect_timeout_s
     try:
-        with _opener(settings, address).open(
-            request, timeout=None if math.isinf(timeout_s) else timeout_s
-        ) as response:
-            body = response.read(settings.max_message_bytes + 1)
-    except urllib.error.HTTPError as exc:
-        exc.close()
-        msg = f"HTTP {exc.code} {exc.reason}"
-        raise ConnectFailed(msg, url, exc.code) from exc
-    except urllib.error.URLError as exc:
-        raise ConnectFailed(str(exc.reason), url) from exc
-    except (OSError, HTTPException) as exc:
+        async with asyncio.timeout(None if math.isinf(timeout_s) else timeout_s):
+            answer = await _exchange(
+                settings, address, _request(settings, address, target)
+            )
+    except TimeoutError as exc:
+        raise ConnectFailed("no answer within the connect timeout", url) from exc
+    except (OSError, UnicodeError) as exc:
+        if isinstance(exc, ConnectFailed):
+            raise
         raise ConnectFailed(str(exc) or type(exc).__name__, url) from exc
-    if len(body) > settings.max_message_bytes:
-        msg = f"the answer of {url} is larger than max_message_size_mb says"
-        raise LimitExceeded(msg, None, settings.max_message_bytes)
+    return _read(answer, url)
+
+
+async def _exchange(settings: Settings, address: Address, request: bytes) -> bytes:
+    """Send a request and return the answer, head and all.
+
+    It ends by its length or, where none is told, when the server closes.
+
+    Raises:
+        LimitExceeded: It is more than the client takes.
+    """
+    reader, writer = await open_streams(address, settings)
+    try:
+        writer.write(request)
+        limit = settings.max_message_bytes
+        answer = bytearray()
+        end = limit + _MAX_HEAD_BYTES
+        while len(answer) < end and (data := await reader.read(_CHUNK_BYTES)):
+            answer += data
+            length = _LENGTH.match(answer, 0, _MAX_HEAD_BYTES)
+            if length is not None and int(length[1]) <= limit:
+                end = length.end() + int(length[1])
+    finally:
+        writer.transport.abort()
+    if len(answer) >= limit + _MAX_HEAD_BYTES:
+        msg = "the server's answer is larger than max_message_size_mb says"
+        raise LimitExceeded(msg, None, limit)
+    return bytes(answer)
+
+
+def _place(address: Address, path: str) -> tuple[str, str]:
+    """Return the URL, for people to read, and the target of a path."""
+    own_path, _, query = address.target.partition("?")
+    place = own_path.removesuffix("/ws") + path
+    scheme = "https" if address.secure else "http"
+    url = f"{scheme}://{address.authority}{place}"
+    return url, f"{place}?{query}" if query else place
+
+
+def _request(settings: Settings, address: Address, target: str) -> bytes:
+    headers = {"host": ("Host", address.authority)}
+    if address.authorization is not None:
+        headers["authorization"] = ("Authorization", address.authorization)
+    headers |= {name.lower(): (name, value) for name, value in settings.headers}
+    lines = [f"GET {target} HTTP/1.1", "Connection: close"]
+    lines += [f"{name}: {value}" for name, value in headers.values()]
+    return "\r\n".join([*lines, "", ""]).encode("latin-1")
+
+
+def _read(answer: bytes, url: str) -> Any:
+    response = HTTPResponse(cast("socket.socket", _Received(answer)), method="GET")
+    try:
+        response.begin()
+        body = response.read()
+    except (HTTPException, OSError, ValueError) as exc:
+        msg = f"it answered no HTTP, or only a part: {exc}"
+        raise ConnectFailed(msg, url) from exc
+    if response.status != _OK:
+        msg = f"HTTP {response.status} {response.reason}"
+        raise ConnectFailed(msg, url, response.status)
     try:
         return json.loads(body)
     except ValueError as exc:
@@ -66,29 +126,12 @@ def _get_json(settings: Settings, path: str) -> Any:
         raise RemoteProtocolError(msg) from exc
 
 
-def _request(settings: Settings, address: Address, path: str) -> urllib.request.Request:
-    target = urlsplit(address.target)
-    place = target.path.removesuffix("/ws") + path
-    query = f"?{target.query}" if target.query else ""
-    scheme = "https" if address.secure else "http"
-    request = urllib.request.Request(  # noqa: S310 - the scheme is one of these two
-        f"{scheme}://{address.authority}{place}{query}", headers=dict(settings.headers)
-    )
-    if address.authorization is not None and not request.has_header("Authorization"):
-        request.add_header("Authorization", address.authorization)
-    return request
+class _Received:
+    """Be the socket that `http.client` reads an answer from, all of which is there."""
 
+    def __init__(self, answer: bytes) -> None:
+        self._answer = answer
 
-def _opener(settings: Settings, address: Address) -> urllib.request.OpenerDirector:
-    context = tls_context(settings.verify, settings.cert) if address.secure else None
-    return urllib.request.build_opener(
-        urllib.request.ProxyHandler(_proxies(settings, address)),
-        urllib.request.HTTPSHandler(context=context),
-    )
-
-
-def _proxies(settings: Settings, address: Address) -> dict[str, str]:
-    proxy = proxy_to(address.host, address.port, settings.proxy, secure=address.secure)
-    if proxy is None:
-        return {}
-    return {"https" if address.secure else "http": proxy.url_with_credentials}
+    def makefile(self, _mode: str) -> io.BytesIO:
+        """Return the answer as a file."""
+        return io.BytesIO(self._answer)

@@ -50,12 +50,6 @@ class Proxy:
         return f"{scheme}://{host}:{self.port}"
 
     @property
-    def url_with_credentials(self) -> str:
-        """Return the URL for libraries to use."""
-        scheme, _, rest = self.url.partition("//")
-        return f"{scheme}//{self.credentials}@{rest}" if self.credentials else self.url
-
-    @property
     def authorization(self) -> str | None:
         """Return the header value for the credentials, None where there are none."""
         if not self.credentials:
