@@ -200,7 +200,7 @@ async def raw_server(handle, host: str = "127.0.0.1", tls=None):
             for task in tasks:
                 task.cancel()
             for writer in writers:
-                writer.close()
+                writer.transport.abort()
             for writer in writers:
                 with contextlib.suppress(OSError):
                     await writer.wait_closed()
