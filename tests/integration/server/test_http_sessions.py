@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import time
 
 import httpx
 import pytest
+from fastapi import FastAPI, HTTPException
 from tests.integration.server.hosting import (
     AsyncEchoEnvironment,
     Echo,
@@ -224,3 +226,99 @@ def test_a_test_client_has_sessions_too():
         client.post("/step", json=action("a"))
 
         assert 1 == client.get("/state").json()["step_count"]
+
+
+class SlowToBuild(EchoEnvironment):
+    def __init__(self):
+        time.sleep(0.5)
+        super().__init__()
+
+
+async def test_a_client_that_leaves_before_the_answer_holds_no_slot():
+    environment = SlowToBuild.variant()
+    with serving(environment, max_concurrent_envs=1) as server:
+        for left in (1, 2):
+            async with httpx.AsyncClient(base_url=server.url, timeout=0.1) as client:
+                with pytest.raises(httpx.ReadTimeout):
+                    await client.post("/reset", headers=NEW)
+            await until(lambda n=left: environment.count("close") == n)
+        async with httpx.AsyncClient(base_url=server.url) as client:
+            answer = await client.post("/reset", headers=NEW)
+
+    assert 200 == answer.status_code
+
+
+@pytest.mark.parametrize("fault", [HTTPException(418), RuntimeError("boom")])
+async def test_a_reset_that_fails_begins_no_session(fault):
+    def reset(*_, **__):
+        raise fault
+
+    environment = EchoEnvironment.variant(reset=reset)
+    with serving(environment, max_concurrent_envs=1) as server:
+        async with httpx.AsyncClient(base_url=server.url) as client:
+            for _ in range(3):
+                answer = await client.post("/reset", headers=NEW)
+                await until(lambda: server.server.active_sessions == 0)
+
+    assert answer.status_code in {418, 500}
+    assert "x-openenv-session" not in answer.headers
+    assert 3 == environment.count("close")
+
+
+async def test_a_session_is_closed_under_a_step_that_does_not_end():
+    environment = EchoEnvironment.variant()
+    with serving(environment) as server:
+        async with httpx.AsyncClient(base_url=server.url, timeout=30) as client:
+            reset = await client.post("/reset", headers=NEW)
+            session_id = reset.headers["x-openenv-session"]
+            step_ = {"action": {"text": "x", "sleep_s": 8}}
+            stepping = asyncio.create_task(client.post("/step", json=step_))
+            await until(lambda: environment.count("step") == 1)
+            close = {
+                "jsonrpc": "2.0",
+                "id": 1,
+                "method": "openenv/session/close",
+                "params": {"session_id": session_id},
+            }
+            async with asyncio.timeout(7):
+                closed = await client.post("/mcp", json=close)
+            stepping.cancel()
+
+    assert True is closed.json()["result"]["closed"]
+
+
+async def test_what_an_environment_is_called_needs_no_session():
+    with serving(EchoEnvironment.variant()) as server:
+        async with httpx.AsyncClient(
+            base_url=server.url, cookies={"openenv_session": "old"}
+        ) as client:
+            assert 200 == (await client.get("/metadata")).status_code
+
+
+async def test_apps_below_different_paths_have_cookies_of_their_own():
+    outer = FastAPI()
+    for path in ("/a", "/b"):
+        app = create_app(EchoEnvironment.variant(), Word, Echo, state_cls=EchoState)
+        outer.mount(path, app)
+    transport = httpx.ASGITransport(app=outer)
+    async with httpx.AsyncClient(transport=transport, base_url="http://x") as client:
+        for path in ("/a", "/b"):
+            await client.post(f"{path}/reset", headers={"X-OpenEnv-Session": " NEW "})
+        for path, text in (("/a", "1"), ("/b", "2"), ("/a", "3")):
+            await client.post(f"{path}/step", json=action(text))
+        states = [await client.get(f"{path}/state") for path in ("/a", "/b")]
+
+    assert [(2, "3"), (1, "2")] == [
+        (count(each), each.json()["last"]) for each in states
+    ]
+
+
+def test_a_session_of_a_loop_that_has_ended_is_told_and_frees_its_slot():
+    app = create_app(EchoEnvironment.variant(), Word, Echo)  # one session
+    for _ in range(3):
+        client = TestClient(app)  # a loop a request, without `with`
+        begun = client.post("/reset", headers=NEW)
+        refused = client.post("/step", json=action("a"))
+
+        assert 200 == begun.status_code
+        assert 404 == refused.status_code

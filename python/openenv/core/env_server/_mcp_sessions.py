@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 # Nothing tells that the holder of an id is gone.  An agent may think for long between
 # two calls; a slot must come free in reasonable time.  `session_timeout` sets another.
 HELD_IDLE_S: Final = 900.0
+# How long a request under way may hold up the end of its session.
+CLOSE_PATIENCE_S: Final = 5.0
 
 
 class HeldSession:
@@ -37,6 +39,7 @@ class HeldSession:
         self.session = session
         self.attached = False
         self.closing = False
+        self.loop = asyncio.get_running_loop()
         self._ended = False
         self._turn = asyncio.Lock()
 
@@ -68,10 +71,18 @@ class HeldSession:
         return await asyncio.shield(task)
 
     async def end(self, end: Callable[[Session], asyncio.Task[None]]) -> None:
-        """Let the request under way finish, then end the session."""
-        async with self._turn:
+        """Let the request under way finish, if it does soon, then end the session."""
+        try:
+            await asyncio.wait_for(self._turn.acquire(), CLOSE_PATIENCE_S)
+        except TimeoutError:  # it is cancelled, or abandoned, as that of a WebSocket
             self._ended = True
+            end(self.session)
+            return
+        self._ended = True
+        try:
             await asyncio.wait({end(self.session)})
+        finally:
+            self._turn.release()
 
     async def _in_turn(
         self,
@@ -89,10 +100,16 @@ class HeldSessions:
 
     Args:
         end: ends a session and returns the task that waits for it.
+        forget: gives up a session whose event loop is closed.
     """
 
-    def __init__(self, end: Callable[[Session], asyncio.Task[None]]) -> None:
+    def __init__(
+        self,
+        end: Callable[[Session], asyncio.Task[None]],
+        forget: Callable[[Session], None],
+    ) -> None:
         self._end = end
+        self._forget = forget
         self._held: dict[str, HeldSession] = {}
         self._endings: set[asyncio.Task[None]] = set()
 
@@ -110,9 +127,16 @@ class HeldSessions:
         Raises:
             SessionNotFoundError: there is none.
         """
+        self._forget_those_of_closed_loops()
         held = self._held.get(session_id)
         if held is None:
             raise _unknown(session_id)
+        if held.loop is not asyncio.get_running_loop():
+            text = (
+                f"Session {session_id} belongs to another event loop; ask on one loop, "
+                "as in `with TestClient(app) as client`"
+            )
+            raise SessionNotFoundError(session_id, text)
         return held
 
     def attach(self, session_id: str) -> HeldSession:
@@ -150,11 +174,21 @@ class HeldSessions:
         await asyncio.shield(self._start_ending(held))
         return {"session_id": session_id, "closed": True}
 
+    def drop(self, held: HeldSession) -> None:
+        """Begin to end a session that nobody knows of."""
+        if self._held.get(held.session.id) is held:
+            self._start_ending(held)
+
     def close_all(self) -> None:
         """Begin to end every session, whatever it does."""
         for held in self._held.values():
             self._end(held.session)
         self._held.clear()
+
+    def _forget_those_of_closed_loops(self) -> None:
+        for held in [each for each in self._held.values() if each.loop.is_closed()]:
+            del self._held[held.session.id]
+            self._forget(held.session)
 
     def _expired(self, held: HeldSession) -> None:
         if not held.attached:

@@ -206,6 +206,13 @@ class Sessions:
         task.add_done_callback(self._endings.discard)
         return task
 
+    def forget(self, session: Session) -> None:
+        """Free the slot of a session whose loop is closed: it can be ended no more."""
+        session.unwatch()
+        del self._open[session.id]
+        self._slots -= 1
+        _log.warning("the event loop of session %s was closed under it", session.id)
+
     async def drain(self, until_s: float | None = None) -> None:
         """Wait until the environments of all ended sessions are closed.
 

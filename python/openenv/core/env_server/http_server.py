@@ -133,7 +133,9 @@ class HTTPEnvServer:
         self._session_registry = Sessions(
             self._config, concurrent=self.is_concurrency_safe
         )
-        self.held_sessions: HeldSessions = HeldSessions(self._session_registry.end)
+        self.held_sessions: HeldSessions = HeldSessions(
+            self._session_registry.end, self._session_registry.forget
+        )
         limits = thread_limits(env, self._config.max_concurrent_envs)
         self.runtimes: Runtimes = Runtimes(env, limits)
         self.state_model: type[Any] = _state_model(state_cls)

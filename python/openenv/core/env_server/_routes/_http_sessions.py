@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 HEADER: Final = "x-openenv-session"
 COOKIE: Final = "openenv_session"
 NEW: Final = "new"
+_OK: Final = 200
 
 
 @dataclass(slots=True)
@@ -50,12 +51,18 @@ class HttpSession:
     held: HeldSession | None = None
     begun: bool = False
 
+    def undo(self, server: HTTPEnvServer) -> None:
+        """End the session that this request began, as nobody will know of it."""
+        if self.held is not None and self.begun:
+            server.held_sessions.drop(self.held)
+            self.held = None
+
     @classmethod
     def of(cls, request: Request) -> HttpSession:
         """Read a request; the header comes before the cookie."""
-        name = request.headers.get(HEADER, "")
+        name = request.headers.get(HEADER, "").strip()
         if name:
-            return cls(name)
+            return cls(NEW if name.lower() == NEW else name)
         return cls(request.cookies.get(COOKIE, ""), from_cookie=True)
 
     async def find(self, server: HTTPEnvServer, op: str) -> None:
@@ -89,15 +96,24 @@ class HttpSession:
             return await server.runtimes.current().one_shot(function, coroutine)
         return await self.held.run(function, coroutine)
 
-    def tell(self, request: Request, response: Response) -> None:
-        """Name the session in the response, if this request began it."""
+    async def tell(
+        self, server: HTTPEnvServer, request: Request, response: Response
+    ) -> None:
+        """Name the session in the response, if this request began it.
+
+        A reset that failed, or whose client has left, begins nothing.
+        """
         if self.held is None or not self.begun:
+            return
+        if response.status_code != _OK or await request.is_disconnected():
+            self.undo(server)
             return
         name = self.held.session.id
         response.headers[HEADER] = name
         response.set_cookie(
             COOKIE,
             name,
+            path=request.scope.get("root_path") or "/",
             httponly=True,
             samesite="strict",
             secure=request.url.scheme == "https",

@@ -137,9 +137,14 @@ async def _respond(
     encode: Callable[[Any], bytes],
 ) -> Response:
     """Answer a request from its session's environment, or from one of its own."""
-    session = HttpSession.of(http)
-    response = await _answer(server, session, op, plan, encode)
-    session.tell(http, response)
+    # What an environment is called depends on no session.
+    session = HttpSession("") if op == "metadata" else HttpSession.of(http)
+    try:
+        response = await _answer(server, session, op, plan, encode)
+        await session.tell(server, http, response)
+    except BaseException:  # the author's HTTPException, or the client has left
+        session.undo(server)
+        raise
     return response
 
 
