@@ -7,6 +7,7 @@ import contextlib
 import gc
 import pickle
 import socket
+import time
 import warnings
 from pathlib import Path
 from unittest.mock import Mock
@@ -356,3 +357,38 @@ async def test_pings_are_sent_and_a_silent_server_is_given_up():
             with pytest.raises(ConnectionClosed):
                 await client.reset()
         await client.close()
+
+
+async def test_those_who_ask_for_one_host_at_once_share_a_lookup(monkeypatch):
+    lookups, resolve = [], socket.getaddrinfo
+
+    def slowly(host, *args, flags=0, **kwargs):
+        if host != "env.example" or flags & socket.AI_NUMERICHOST:
+            return resolve(host, *args, flags=flags, **kwargs)
+        lookups.append(host)
+        time.sleep(0.1)
+        return resolve("127.0.0.1", *args, **kwargs)
+
+    monkeypatch.setattr(socket, "getaddrinfo", slowly)
+    async with scripted() as server:
+        url = f"http://env.example:{server.port}"
+        clients = [GenericEnvClient(url) for _ in range(20)]
+        gone = asyncio.ensure_future(clients.pop().connect())
+        connecting = asyncio.gather(*(client.connect() for client in clients))
+        await asyncio.sleep(0.02)
+        gone.cancel()
+        await connecting
+        assert ["env.example"] == lookups
+        await asyncio.gather(*(client.close() for client in clients))
+
+
+async def test_a_lookup_that_nobody_waits_for_makes_no_noise(monkeypatch):
+    def fails(*_, flags=0, **__):
+        time.sleep(0 if flags & socket.AI_NUMERICHOST else 0.1)
+        raise socket.gaierror(-2, "no such host")
+
+    monkeypatch.setattr(socket, "getaddrinfo", fails)
+    with pytest.raises(TimeoutError):
+        await asyncio.wait_for(GenericEnvClient("env.example").connect(), 0.02)
+    await asyncio.sleep(0.2)
+    gc.collect()

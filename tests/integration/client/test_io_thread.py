@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import signal
 import subprocess
 import sys
@@ -161,6 +162,36 @@ def test_a_forked_child_has_a_thread_of_its_own(server):
         done.stderr,
         done.returncode,
     )
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost"])
+def test_a_forked_child_ends_as_any_process(server, host):
+    done = run(
+        server,
+        f"""
+        url = url.replace("127.0.0.1", "{host}")
+        GenericEnvClient(url).sync().connect().close()
+        warnings.filterwarnings("ignore", "This process .* is multi-threaded")
+        pid = os.fork()
+        if pid == 0:
+            sys.exit(0)
+        print(os.waitpid(pid, 0)[1])
+        """,
+        "-Wdefault",
+    )
+
+    assert ("0\n", "", 0) == (done.stdout, done.stderr, done.returncode)
+
+
+@pytest.mark.parametrize("closed", [(0,), (1,), (2,), (0, 1, 2)])
+def test_a_process_with_closed_standard_streams_ends_in_order(server, closed):
+    body = f"with GenericEnvClient({server.url!r}).sync() as env: env.reset()"
+    closing = " ".join(f"{descriptor}<&-" for descriptor in closed)
+    code = f"from openenv import GenericEnvClient\n{body}"
+    command = f"{shlex.quote(sys.executable)} -c {shlex.quote(code)} {closing}"
+    done = subprocess.run(command, shell=True, timeout=30, check=False)
+
+    assert 0 == done.returncode
 
 
 def test_ctrl_c_in_a_waiting_call_leaves_the_client_usable(server):

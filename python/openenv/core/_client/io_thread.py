@@ -163,11 +163,21 @@ def keep_parents(connection: object) -> None:
 
 
 def _new_loop() -> asyncio.AbstractEventLoop:
-    if importlib.util.find_spec("uvloop") is None:
+    if importlib.util.find_spec("uvloop") is None or _has_closed_stream():
         return asyncio.new_event_loop()
     import uvloop  # noqa: PLC0415 - not installed on Windows
 
     return uvloop.new_event_loop()
+
+
+def _has_closed_stream() -> bool:
+    # Then the loop's own descriptors are among 0, 1 and 2, which libuv aborts at.
+    for descriptor in range(3):
+        try:
+            os.fstat(descriptor)
+        except OSError:
+            return True
+    return False
 
 
 async def _wind_up() -> None:

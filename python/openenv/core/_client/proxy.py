@@ -20,6 +20,7 @@ from urllib.parse import unquote, urlsplit
 
 from typing_extensions import override
 
+from openenv.core._client.sockets import connected
 from openenv.errors import ConnectFailed
 
 if TYPE_CHECKING:
@@ -165,12 +166,17 @@ async def open_tunnel(
         OSError: The proxy was not reached.
         ConnectFailed: It refused, with its status, or answered nonsense.
     """
-    transport, head = await loop.create_connection(
-        lambda: _Head(loop),
-        proxy.host,
-        proxy.port,
-        ssl=context,
-    )
+    sock = await connected(loop, proxy.host, proxy.port)
+    try:
+        transport, head = await loop.create_connection(
+            lambda: _Head(loop),
+            sock=sock,
+            ssl=context,
+            server_hostname=None if context is None else proxy.host,
+        )
+    except BaseException:
+        sock.close()
+        raise
     try:
         transport.write(_request(authority, proxy.authorization))
         status, reason = await head.answer

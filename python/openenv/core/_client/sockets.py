@@ -7,8 +7,14 @@ use the loop's own transports, as does everything under ``OPENENV_LOOP_TRANSPORT
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
+import errno
+import functools
+import os
 import socket
-from typing import TYPE_CHECKING, Final
+import threading
+from typing import TYPE_CHECKING, Any, Final
 
 from openenv.core._client.per_loop import PerLoop
 from openenv.core._client.settings import wants_loop_transports
@@ -16,8 +22,10 @@ from openenv.core._client.timers import timers_of
 from openenv.core._native import native
 
 if TYPE_CHECKING:
-    import asyncio
     from collections.abc import Sequence
+
+_AddressInfo = tuple[int, int, int, str, tuple[Any, ...]]
+_UNDER_WAY: Final = frozenset({errno.EINPROGRESS, errno.EWOULDBLOCK, errno.EINTR})
 
 
 def hub_of(loop: asyncio.AbstractEventLoop) -> native.Hub | None:
@@ -74,13 +82,56 @@ _hubs: Final = PerLoop(_new_hub)
 
 async def _addresses(
     loop: asyncio.AbstractEventLoop, host: str, port: int
-) -> Sequence[tuple[int, int, int, str, tuple[object, ...]]]:
+) -> Sequence[_AddressInfo]:
     try:  # an address in figures needs no thread
         return socket.getaddrinfo(
             host, port, type=socket.SOCK_STREAM, flags=socket.AI_NUMERICHOST
         )
     except OSError:
-        return await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        return await _looked_up(loop, host, port)
+
+
+async def _looked_up(
+    loop: asyncio.AbstractEventLoop, host: str, port: int
+) -> Sequence[_AddressInfo]:
+    """Ask the resolver, once for all who ask for the same at the same time.
+
+    Not by the loop: uvloop's threads make a forked child crash when it exits, and
+    asyncio's hold up the exit of the process for as long as a lookup takes.
+    """
+    lookups = _lookups.of(loop)
+    lookup: asyncio.Future[Sequence[_AddressInfo]] | None = lookups.get((host, port))
+    if lookup is None:
+        lookup = lookups[host, port] = loop.create_future()
+        lookup.add_done_callback(functools.partial(_looked, lookups, (host, port)))
+        target = functools.partial(_look_up, loop, lookup, host, port)
+        threading.Thread(target=target, name="openenv-lookup", daemon=True).start()
+    await asyncio.wait((lookup,))
+    return lookup.result()
+
+
+def _looked(
+    lookups: dict[tuple[str, int], asyncio.Future[Any]],
+    place: tuple[str, int],
+    lookup: asyncio.Future[Any],
+) -> None:
+    del lookups[place]
+    lookup.exception()  # seen, though all who asked may have gone
+
+
+def _look_up(
+    loop: asyncio.AbstractEventLoop,
+    lookup: asyncio.Future[Sequence[_AddressInfo]],
+    host: str,
+    port: int,
+) -> None:
+    try:
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        settle = functools.partial(lookup.set_result, found)
+    except (OSError, UnicodeError) as exc:
+        settle = functools.partial(lookup.set_exception, exc)
+    with contextlib.suppress(RuntimeError):  # the loop is closed
+        loop.call_soon_threadsafe(settle)
 
 
 async def _connected_to(
@@ -94,8 +145,37 @@ async def _connected_to(
     try:
         sock.setblocking(False)
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        await loop.sock_connect(sock, place)
+        await _connect(loop, sock, place)
     except BaseException:
         sock.close()
         raise
     return sock
+
+
+async def _connect(
+    loop: asyncio.AbstractEventLoop, sock: socket.socket, place: tuple[object, ...]
+) -> None:
+    # Not `loop.sock_connect`, for which uvloop starts its resolver's threads.
+    writable: asyncio.Future[None] = loop.create_future()
+    code = sock.connect_ex(place)
+    if code in _UNDER_WAY:
+        try:
+            loop.add_writer(sock, _wake, writable)
+        except NotImplementedError:  # on Windows
+            await loop.sock_connect(sock, place)
+            return
+        try:
+            await writable
+        finally:
+            loop.remove_writer(sock)
+        code = sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
+    if code:
+        raise OSError(code, f"{os.strerror(code)}: {place[0]} port {place[1]}")
+
+
+def _wake(writable: asyncio.Future[None]) -> None:
+    if not writable.done():
+        writable.set_result(None)
+
+
+_lookups: Final = PerLoop[dict[tuple[str, int], "asyncio.Future[Any]"]](lambda _: {})
