@@ -82,6 +82,31 @@ def test_options_go_to_whom_they_belong():
     assert [start, ("wait", server.url, 7), ("stop",)] == provider.log
 
 
+def test_a_started_client_belongs_to_the_loop_that_uses_it():
+    async def episode(env):
+        async with env:
+            await env.reset()
+
+    with scripted_in_thread() as server:
+        provider = Container(server.url)
+        env = GenericEnvClient.from_docker_image("echo", provider).started()
+        assert server.url == env.base_url
+        assert not env._home.is_connected()
+        asyncio.run(episode(env))
+
+    assert ["start", "wait", "stop"] == [each[0] for each in provider.log]
+
+
+@pytest.mark.parametrize("failing", ["start", "wait"])
+def test_what_could_not_be_started_without_a_loop_is_stopped(failing):
+    provider = Container("http://127.0.0.1:9", {failing})
+    with pytest.raises(OSError, match=failing):
+        GenericEnvClient.from_docker_image("echo", provider).started()
+
+    assert ("stop",) == provider.log[-1]
+    assert 1 == provider.log.count(("stop",))
+
+
 @pytest.mark.parametrize("failing", ["start", "wait"])
 async def test_a_failed_start_is_stopped(failing):
     provider = Container("http://127.0.0.1:9", {failing})

@@ -103,7 +103,7 @@ class Factories:
         def launch() -> Launch:
             if use_docker:
                 tag = options.pop("tag", "latest")
-                image = f"{_REGISTRY}/{_subdomain(repo_id)}:{tag}"
+                image = f"{_REGISTRY}/{subdomain(repo_id)}:{tag}"
                 given = cast("ContainerProvider | None", provider)
                 return _container(given, image, options, waiting)
             given_runtime = cast("RuntimeProvider | None", provider)
@@ -192,5 +192,6 @@ def _split(
     return client_options, others
 
 
-def _subdomain(repo_id: str) -> str:
+def subdomain(repo_id: str) -> str:
+    """Return what stands for a Space in the names of its hosts and images."""
     return _NOT_IN_HOSTS.sub("-", repo_id.lower())

@@ -8,6 +8,7 @@
     with Env.from_docker_image("echo-env:latest") as env:
         ...
     env = Env.from_docker_image("echo-env:latest").sync()
+    env = Env.from_docker_image("echo-env:latest").started()
 
 Nothing is started before. A handle is a coroutine, so ``asyncio.run`` and
 ``create_task`` take it as well.
@@ -19,6 +20,8 @@ from collections.abc import Coroutine
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from typing_extensions import override
+
+from openenv.core._client.io_thread import run_in_background
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
@@ -66,6 +69,20 @@ class Handle(Coroutine[Any, Any, ClientT_co]):
     ) -> SyncEnvClient[ActT, ObsT, StateT]:
         """Block until the client is connected and return its blocking face."""
         return self._take().sync().connect()
+
+    def started(
+        self: Handle[EnvClient[ActT, ObsT, StateT]],
+    ) -> EnvClient[ActT, ObsT, StateT]:
+        """Block until the server is ready and return its client, not yet connected.
+
+        Its connection is opened by the first call, on the event loop that makes it, so
+        this may be called outside of any loop, or in another one.
+        """
+        client = self._take()
+        lifetime = client._lifetime  # noqa: SLF001 - what `connect` begins with
+        if lifetime is not None:
+            run_in_background(lifetime.start())
+        return client
 
     async def __aenter__(self) -> ClientT_co:
         return await self

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 _OK: Final = 200
 _MAX_HEAD_BYTES: Final = 65_536
 _CHUNK_BYTES: Final = 65_536
+_STATUS: Final = re.compile(rb"HTTP/1\.\d (\d{3})\b")
 _LENGTH: Final = re.compile(
     rb"(?:[^\r\n]+\r\n)+?content-length: *(\d{1,18}) *\r\n(?:[^\r\n]+\r\n)*\r\n",
     re.IGNORECASE,
@@ -60,6 +61,28 @@ async def get_json(settings: Settings, path: str) -> Any:
             raise
         raise ConnectFailed(str(exc) or type(exc).__name__, url) from exc
     return _read(answer, url)
+
+
+async def ask_status(settings: Settings, path: str) -> int | None:
+    """GET a path as `get_json` does, and return the status of the answer alone.
+
+    None says that there was no answer in time, or none of HTTP.
+    """
+    address = parse_address(settings.ws_url or "")
+    request = _request(settings, address, _place(address, path)[1])
+    timeout_s = settings.connect_timeout_s
+    try:
+        async with asyncio.timeout(None if math.isinf(timeout_s) else timeout_s):
+            reader, writer = await open_streams(address, settings)
+            try:
+                writer.write(request)
+                line = await reader.readline()
+            finally:
+                writer.transport.abort()
+    except (OSError, ValueError):  # `readline` has a limit
+        return None
+    found = _STATUS.match(line)
+    return None if found is None else int(found[1])
 
 
 async def _exchange(settings: Settings, address: Address, request: bytes) -> bytes:
