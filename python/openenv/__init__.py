@@ -11,15 +11,25 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from openenv import cli as cli, core as core
+    from openenv.auto import AutoAction as AutoAction, AutoEnv as AutoEnv
     from openenv.core.generic_client import (
         GenericAction as GenericAction,
         GenericEnvClient as GenericEnvClient,
     )
     from openenv.core.sync_client import SyncEnvClient as SyncEnvClient
 
-__all__ = ["GenericAction", "GenericEnvClient", "SyncEnvClient", "cli", "core"]
+__all__ = [  # noqa: RUF022 - upstream's order
+    "core",
+    "cli",
+    "AutoEnv",
+    "AutoAction",
+    "GenericEnvClient",
+    "GenericAction",
+    "SyncEnvClient",
+]
 
 _SUBPACKAGES = frozenset({"cli", "core"})
+_AUTO = frozenset({"AutoAction", "AutoEnv"})
 
 
 def _load_package_version() -> str:
@@ -43,7 +53,8 @@ if not TYPE_CHECKING:  # a checker shall find a wrong name
         if name not in __all__:
             message = f"module 'openenv' has no attribute {name!r}"
             raise AttributeError(message)
-        value: object = getattr(import_module("openenv.core"), name)
+        home = "openenv.auto" if name in _AUTO else "openenv.core"
+        value: object = getattr(import_module(home), name)
         globals()[name] = value
         return value
 

@@ -7,10 +7,11 @@ import importlib
 import pytest
 
 import openenv
+import openenv.auto
 import openenv.core
 import openenv.core.env_server
 
-FACES = [openenv, openenv.core, openenv.core.env_server]
+FACES = [openenv, openenv.auto, openenv.core, openenv.core.env_server]
 
 
 @pytest.mark.parametrize("face", FACES, ids=lambda face: face.__name__)

@@ -24,6 +24,7 @@ pytestmark = pytest.mark.timeout(900)  # a wheel may have to be built first
 VERSION = "0.11.0"
 LIGHT_MODULES = (
     "openenv",
+    "openenv.auto.auto_env",
     "openenv.core",
     "openenv.core.env_client",
     "openenv.core.env_server.types",

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Mapping
 from typing import Any, assert_type
 
+from openenv import AutoAction, AutoEnv
 from openenv.core import GenericEnvClient, SyncEnvClient
 from openenv.core.containers.runtime import (
     ContainerProvider,
@@ -74,6 +75,17 @@ def ready_made() -> None:
     with GenericEnvClient(provider=runtimes[0]).sync() as env:
         env.reset()
     assert_type(find_strays(), list[Stray])
+
+
+def by_name() -> None:
+    env = AutoEnv.from_env("echo", container_provider=LocalDockerProvider("image"))
+    assert_type(env, EnvClient[Any, Any, Any])
+    assert_type(AutoEnv.get_env_class("echo"), type[EnvClient[Any, Any, Any]])
+    assert_type(AutoAction.from_env("echo"), type[Any])
+    assert_type(GenericEnvClient.from_docker_image("image").started().base_url, str)
+    AutoEnv.from_env(7)  # expect: arg-type, reportArgumentType
+    # expect: arg-type, reportArgumentType
+    AutoEnv.from_env("echo", container_provider=UVProvider(project_path="."))
 
 
 class OwnProvider(ContainerProvider):
