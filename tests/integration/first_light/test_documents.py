@@ -22,9 +22,11 @@ CLIENT = Document("docs/client.md")
 ROLLOUT = Document("docs/rollout.md")
 GRID_WORLD = Document("envs/grid_world_env/README.md")
 README = Document("README.md")
-# Run in tests/integration/mcp/test_document.py and tests/envs/test_echo_environment.py.
+# Run in test_document.py of tests/integration/auto and tests/integration/mcp, and in
+# tests/envs/test_echo_environment.py.
 # docs/tutorial.md and docs/troubleshooting.md have test files of their own beside this.
 ELSEWHERE = {
+    "docs/auto.md",
     "docs/mcp.md",
     "docs/troubleshooting.md",
     "docs/tutorial.md",
