@@ -39,7 +39,7 @@ class HeldSession:
         self.session = session
         self.attached = False
         self.closing = False
-        self.loop = asyncio.get_running_loop()
+        self.loop: asyncio.AbstractEventLoop = asyncio.get_running_loop()
         self._ended = False
         self._turn = asyncio.Lock()
 
