@@ -77,12 +77,13 @@ def _manifests(distribution: metadata.Distribution) -> Iterator[tuple[str, Path]
     recorded = _IN_RECORD.findall(distribution.read_text("RECORD") or "")
     for module in recorded:
         yield module, Path(str(distribution.locate_file(f"{module}/{_MANIFEST}")))
-    if not recorded:  # an editable installation records none of its sources
+    origin = {} if recorded else _origin(distribution)
+    if origin.get("dir_info"):  # an editable one records none of its sources
         yield from _editable(distribution)
 
 
 def _editable(distribution: metadata.Distribution) -> Iterator[tuple[str, Path]]:
-    name = _NOT_IN_NAMES.sub("-", distribution.name).lower()
+    name = _NOT_IN_NAMES.sub("-", _name(distribution)).lower()
     if not name.startswith(_PREFIX):
         return
     module = name.removeprefix(_PREFIX).replace("-", "_")
@@ -97,7 +98,8 @@ def _editable(distribution: metadata.Distribution) -> Iterator[tuple[str, Path]]
 def _described(
     distribution: metadata.Distribution, module: str, path: Path
 ) -> EnvironmentInfo | None:
-    manifest = _read(path)
+    package = _name(distribution)
+    manifest = _read(path) if package else None
     if manifest is None:
         return None
     key = key_of(_text(manifest, "name") or module)
@@ -106,7 +108,7 @@ def _described(
     return EnvironmentInfo(
         env_key=key,
         name=f"{key}_env",
-        package_name=distribution.name,
+        package_name=package,
         version=distribution.version,
         description=_text(manifest, "description") or summaries[0],
         client_module_path=f"{module}.client",
@@ -116,7 +118,7 @@ def _described(
         default_image=f"{key.replace('_', '-')}-env:latest",
         spec_version=manifest.get("spec_version"),
         manifest=manifest,
-        source_url=_source_url(distribution),
+        source_url=_text(_origin(distribution), "url"),
     )
 
 
@@ -143,13 +145,16 @@ def _text(manifest: dict[str, Any], key: str) -> str | None:
     return value if isinstance(value, str) and value else None
 
 
-def _source_url(distribution: metadata.Distribution) -> str | None:
+def _name(distribution: metadata.Distribution) -> str:
+    # Without one is what an interrupted removal leaves.
+    names = distribution.metadata.get_all("Name")
+    return str(names[0]) if names else ""
+
+
+def _origin(distribution: metadata.Distribution) -> dict[str, Any]:
     """Return where it was installed from, if not from an index (PEP 610)."""
-    recorded = distribution.read_text("direct_url.json")
-    if recorded is None:
-        return None
     try:
-        url = json.loads(recorded)["url"]
-    except (KeyError, TypeError, ValueError):
-        return None
-    return url if isinstance(url, str) else None
+        origin = json.loads(distribution.read_text("direct_url.json") or "{}")
+    except ValueError:
+        return {}
+    return origin if isinstance(origin, dict) else {}

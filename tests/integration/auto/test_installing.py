@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sysconfig
 import venv
@@ -94,3 +95,15 @@ def test_what_the_installer_says_is_told(python, variables):
 
     assert f"ValueError: Failed to install git+{SPACE} (exit code" in done.stderr
     assert 1 == done.returncode
+
+
+def test_an_editable_installation_is_found(python, variables, tmp_path):
+    sources = tmp_path / "grid_world_env"
+    shutil.copytree(ROOT / "envs" / "grid_world_env", sources)
+    command = [UV, "pip", "install", "--python", python, "--no-deps", "-e", sources]
+    subprocess.run(command, env=variables, check=True, timeout=100)
+    code = "AutoEnv.list_environments(); print(AutoAction.from_env('grid-world'))"
+    done = _run(python, code, variables)
+
+    assert "grid_world  0.1.0  " in done.stdout, done.stderr
+    assert "<class 'grid_world_env.models.GridWorldAction'>" in done.stdout

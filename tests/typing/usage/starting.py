@@ -82,7 +82,9 @@ def by_name() -> None:
     assert_type(env, EnvClient[Any, Any, Any])
     assert_type(AutoEnv.get_env_class("echo"), type[EnvClient[Any, Any, Any]])
     assert_type(AutoAction.from_env("echo"), type[Any])
-    assert_type(GenericEnvClient.from_docker_image("image").started().base_url, str)
+    assert_type(
+        GenericEnvClient.from_docker_image("image").started().base_url, str | None
+    )
     AutoEnv.from_env(7)  # expect: arg-type, reportArgumentType
     # expect: arg-type, reportArgumentType
     AutoEnv.from_env("echo", container_provider=UVProvider(project_path="."))

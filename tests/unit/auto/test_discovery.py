@@ -33,7 +33,7 @@ def package(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(tmp_path)
     modules = []
 
-    def write(name, module, manifest, *, recorded=True, url=None, client=""):
+    def write(name, module, manifest, *, editable=False, client=""):
         folder, info = tmp_path / module, tmp_path / f"{module}-1.2.dist-info"
         folder.mkdir()
         info.mkdir()
@@ -44,10 +44,11 @@ def package(tmp_path, monkeypatch):
         (info / "METADATA").write_text(
             f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.2\nSummary: It plays\n"
         )
-        files = f"{module}/openenv.yaml" if recorded else "__editable__.pth"
+        files = "__editable__.pth" if editable else f"{module}/openenv.yaml"
         (info / "RECORD").write_text(f"{files},,\n")
-        if url is not None:
-            (info / "direct_url.json").write_text(json.dumps({"url": url}))
+        if editable:
+            origin = {"url": folder.as_uri(), "dir_info": {"editable": True}}
+            (info / "direct_url.json").write_text(json.dumps(origin))
         importlib.invalidate_caches()
         return folder
 
@@ -106,8 +107,8 @@ def test_one_environment_has_several_spellings(package, name):
 
 
 def test_an_editable_installation_is_found_by_its_name(package):
-    package("openenv-big_board.env", "big_board_env", "{}", recorded=False)
-    package("something-else", "small_board_env", "{}", recorded=False)
+    package("openenv-big_board.env", "big_board_env", "{}", editable=True)
+    package("something-else", "small_board_env", "{}", editable=True)
 
     assert "big_board" in installed()
     assert "small_board" not in installed()
@@ -120,6 +121,16 @@ def test_what_cannot_be_read_is_left_out_with_a_warning(package, caplog, manifes
 
     assert {"sound"} == set(installed()) & {"sound", "broken"}
     assert "broken_env/openenv.yaml is left out" in caplog.text
+
+
+def test_the_rest_of_a_removed_package_is_no_environment(package, tmp_path):
+    package("sound", "sound_env", "name: sound")
+    package("gone", "gone_env", "name: gone")
+    (tmp_path / "gone_env-1.2.dist-info" / "METADATA").unlink()
+    package("moved", "moved_env", "name: moved")
+    (tmp_path / "moved_env" / "openenv.yaml").unlink()
+
+    assert {"sound"} == set(installed()) & {"sound", "gone", "moved"}
 
 
 def test_unknown_names_are_answered_with_those_like_them(package):
