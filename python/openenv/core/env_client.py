@@ -37,6 +37,8 @@ from openenv.core._client.settings import (
 )
 from openenv.core._client.settings_face import SettingsFace
 from openenv.core._client.tls import checked_tls
+from openenv.core._client.to_the_end import ended, raise_first
+from openenv.core._client.turns import is_closed_meanwhile
 from openenv.core._client.type_arguments import type_arguments
 from openenv.core.client_types import ActT, ObsT, StateT, StepResult
 from openenv.core.sync_client import SyncEnvClient
@@ -232,14 +234,18 @@ class EnvClient(
         return cast("Awaitable[StateT]", self._block(self._state_call()))
 
     def disconnect(self) -> Awaitable[None]:
-        """Give the session back and close the connection; the provider stays."""
+        """Give the session back and close the connection; the provider stays.
+
+        A call that still connects raises `ConnectionClosed`.
+        """
         return now_or_later(self._disconnect_async())
 
     def close(self) -> Awaitable[None]:
         """Give the session back, close the connection and stop the provider.
 
-        Never waits for an answer that the server still owes. The client can be used
-        again.
+        Never waits for an answer that the server still owes. A call that still connects
+        raises `ConnectionClosed`, a start of the provider is interrupted. If this is
+        cancelled, all is closed first. The client can be used again.
         """
         return now_or_later(self._close_async())
 
@@ -332,8 +338,9 @@ class EnvClient(
             return self
         try:
             await self._home.run(lambda: self._home.link.connect(retry_s))
-        except BaseException:
-            if self._lifetime is not None:
+        except BaseException as exc:
+            # Who closed the client stops it.
+            if self._lifetime is not None and not is_closed_meanwhile(exc):
                 await self._lifetime.stop()
             raise
         return self
@@ -385,21 +392,20 @@ class EnvClient(
 
     async def _disconnect_async(self) -> None:
         await self._close_outside_ws()
-        if self._home.is_connected():
-            await self._home.run(self._home.link.close)
-        else:
-            self._home.link.forget()
+        await self._home.close()
 
     async def _close_async(self) -> None:
         self._leave_parent()
+        run = None if self._lifetime is None else self._lifetime.give_up()
+        children = self._start_closing_children()
         try:
             try:
-                await self._close_children()
-            finally:
                 await self._disconnect_async()
+            finally:
+                raise_first(await ended(children))
         finally:
             if self._lifetime is not None:
-                await self._lifetime.stop()
+                await self._lifetime.stop(run)
 
     # --- what a call is made of -------------------------------------------------
 

@@ -18,6 +18,7 @@ import threading
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from openenv.core._client.io_thread import io_loop, is_alive, keep_parents, run_on
+from openenv.core._client.to_the_end import to_the_end
 from openenv.errors import ConnectionClosed
 
 if TYPE_CHECKING:
@@ -68,6 +69,17 @@ class Home:
         if self._settle(loop) is loop:
             return await method()
         return await self._hand_over(method())
+
+    async def close(self) -> None:
+        """Close the link where it lives, whether or not the caller is cancelled."""
+        if not self.is_connected():
+            self.link.forget()
+            return
+        loop = asyncio.get_running_loop()
+        if self._settle(loop) is loop:
+            await self.link.close()
+        else:
+            await to_the_end(self._hand_over(self.link.close()))
 
     def run_blocking(
         self, method: Callable[..., Coroutine[Any, Any, _ResultT]], *args: object
