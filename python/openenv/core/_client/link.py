@@ -30,6 +30,7 @@ from __future__ import annotations
 import asyncio
 import math
 import random
+import time
 import warnings
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, TypeVar
@@ -46,6 +47,7 @@ from openenv.errors import (
     FactoryFailed,
     OpenEnvError,
     RemoteProtocolError,
+    RequestTimeout,
     SessionExpired,
     SessionFailed,
     SessionLost,
@@ -66,6 +68,7 @@ _CLOSE_PATIENCE_S: Final = 1.0
 _GIVEN_BACK_S: Final = 1.0
 _FIRST_PAUSE_S: Final = 0.02
 _LONGEST_PAUSE_S: Final = 1.0
+_LONGEST_LIMIT_S: Final = 1e8  # years; clocks of threads and loops end not far above
 _SESSION_ENDS: Final = (
     CapacityReached,
     FactoryFailed,
@@ -152,6 +155,22 @@ class Link:
         """Have the session be lost that a caller spoke to past this link."""
         self._begun, self._lost = True, why
 
+    def limit_s(self, call: Call) -> float | None:
+        """Return in how many seconds a call ends; None if it has first to connect."""
+        if call.timeout_s is not None:
+            limit_s: float | None = call.timeout_s
+        else:
+            connection = self._connection
+            if (
+                connection is None
+                or self._turns
+                or not connection.is_open
+                or (call.op == "reset" and connection.owed)
+            ):
+                return None
+            limit_s = self._settings.message_timeout_s
+        return None if limit_s is None or limit_s > _LONGEST_LIMIT_S else limit_s
+
     # --- calls ----------------------------------------------------------------
 
     async def connect(self, retry_s: float = 0.0) -> None:
@@ -222,8 +241,24 @@ class Link:
         elif isinstance(exc, _SESSION_ENDS):
             self._end(connection, exc)
 
-    async def perform_later(self, call: Call) -> Any:
-        """Make a call whenever this is run; for callers on other threads."""
+    def perform_later(
+        self, call: Call, limit_s: float | None
+    ) -> Coroutine[Any, Any, Any]:
+        """Return the coroutine that makes a call whenever it is run, on any thread.
+
+        Args:
+            call: The call.
+            limit_s: In how many seconds from now it is not made any more; None for no
+                limit.
+        """
+        due = math.inf if limit_s is None else time.monotonic() + limit_s
+        return self._perform_until(due, call, limit_s)
+
+    async def _perform_until(
+        self, due: float, call: Call, limit_s: float | None
+    ) -> Any:
+        if limit_s is not None and time.monotonic() > due:
+            raise RequestTimeout(call.op, limit_s)
         return await self.perform(call)
 
     async def _connect_and_ask(self, call: Call) -> Any:
