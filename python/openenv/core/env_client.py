@@ -45,9 +45,10 @@ from openenv.core.sync_client import SyncEnvClient
 from openenv.core.utils import convert_to_ws_url
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Mapping
+    from collections.abc import Awaitable
     from types import TracebackType
 
+    from openenv.core._client.settings import Headers
     from openenv.core._client.tls import Cert, Verify
 
 __all__ = ["EnvClient", "StateT", "StepResult", "convert_to_ws_url"]
@@ -90,7 +91,7 @@ class EnvClient(
         websocket_ping_timeout_s: float | None = 20.0,
         provider: Any | None = None,
         mode: str | None = None,
-        headers: Mapping[str, str] | None = None,
+        headers: Headers | None = None,
         *,
         proxy: str | bool | None = True,
         verify: Verify = True,
@@ -111,7 +112,7 @@ class EnvClient(
                 ``connect`` when no URL is given.
             mode: ``simulation`` or ``production``, else what the variable
                 ``OPENENV_CLIENT_MODE`` says, else ``simulation``. Fixed from now on.
-            headers: Sent with the WebSocket handshake.
+            headers: Sent with the WebSocket handshake; (name, value) pairs, too.
             proxy: The URL of an HTTP proxy on the way; True takes the environment's
                 (``https_proxy``, ``no_proxy``, …), None takes none.
             verify: Whether the server's certificate is checked, against the system's
@@ -147,7 +148,7 @@ class EnvClient(
             ping_timeout_s=checked_seconds(
                 "websocket_ping_timeout_s", websocket_ping_timeout_s
             ),
-            headers=checked_headers(tuple((headers or {}).items())),
+            headers=checked_headers(() if headers is None else headers),
             proxy=checked_proxy(proxy),
             verify=believed,
             cert=shown,

@@ -99,6 +99,55 @@ def test_headers_cannot_break_out_of_their_line():
         GenericEnvClient("h", headers={"X-Token": "a\r\nHost: evil"})
 
 
+def test_headers_may_be_pairs():
+    pairs = [("a", "b"), ("a", "c")]
+
+    assert tuple(pairs) == tuple(GenericEnvClient("h", headers=pairs)._settings.headers)
+    assert (("a", "b"),) == GenericEnvClient("h", headers={"a": "b"})._settings.headers
+    assert () == GenericEnvClient("h", headers=iter(()))._settings.headers
+
+
+@pytest.mark.parametrize("value", [1, None, b"x", ["x"]])
+def test_a_header_that_is_no_text_is_refused_by_name(value):
+    with pytest.raises(TypeError, match=r"header 'X-A' must be a str, not \w+"):
+        GenericEnvClient("h", headers={"X-A": value})
+    with pytest.raises(TypeError, match=r"header names must be str, not"):
+        GenericEnvClient("h", headers=[(value, "x")])
+
+
+@pytest.mark.parametrize("headers", ["a", ["ab"], [("a",)], [("a", "b", "c")], 7])
+def test_what_is_no_headers_is_refused(headers):
+    with pytest.raises(
+        TypeError, match=r"headers must be a mapping or \(name, value\)"
+    ):
+        GenericEnvClient("h", headers=headers)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("X-A", "\u20ac"), ("X-A", "\x01"), ("X-A", "a\x7f"), ("X A", "b"), ("", "b")],
+)
+def test_a_header_that_cannot_be_sent_is_refused_by_name(name, value):
+    with pytest.raises(ValueError, match=rf"^header '{name}' "):
+        GenericEnvClient("h", headers={name: value})
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "Host",
+        "connection",
+        "UPGRADE",
+        "Content-Length",
+        "transfer-encoding",
+        "Sec-WebSocket-Protocol",
+    ],
+)
+def test_a_header_that_the_handshake_writes_is_refused_by_name(name):
+    with pytest.raises(ValueError, match=f"^header '{name}' is the handshake's own"):
+        GenericEnvClient("h", headers={name: "x"})
+
+
 HUGE = pytest.param(10**400, id="huge")
 SECONDS = [
     "connect_timeout_s",
