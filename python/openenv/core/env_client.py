@@ -18,7 +18,7 @@ from openenv.core._client.codec import (
     result_of,
     state_of,
 )
-from openenv.core._client.dial import with_ws_path
+from openenv.core._client.dial import shown_url, with_ws_path
 from openenv.core._client.dual import now_or_later, refuse_trio, running_loop
 from openenv.core._client.factories import Factories
 from openenv.core._client.family import Family
@@ -302,7 +302,7 @@ class EnvClient(
 
     @override
     def __repr__(self) -> str:
-        return f"{type(self).__name__}(base_url={self.base_url!r})"
+        return f"{type(self).__name__}(base_url={shown_url(self.base_url)!r})"
 
     def __del__(self) -> None:
         home = self.__dict__.get("_home")

@@ -11,6 +11,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from openenv.core._client.dial import parse_address
 from openenv.core.client_types import StepResult
 from openenv.core.env_client import EnvClient
 from openenv.core.generic_client import GenericAction, GenericEnvClient
@@ -264,6 +265,43 @@ def test_run_async_safely_works_with_and_without_a_loop():
     assert 42 == asyncio.run(inside())
     with pytest.raises(KeyError):
         asyncio.run(fails_inside())
+
+
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        ("http://user:secret@h:1/p?token=secret", "http://h:1/p?…"),
+        ("user:secret@h:1?secret", "h:1?…"),
+        ("http://user:se@cret@h", "http://h"),
+        ("http://h/p@q", "http://h/p@q"),
+        ("http://[::1]:2", "http://[::1]:2"),
+    ],
+)
+def test_the_repr_tells_no_secrets(url, shown):
+    client = GenericEnvClient(url)
+
+    assert f"GenericEnvClient(base_url='{shown}')" == repr(client)
+    assert url == client.base_url
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "ftp://u:secret@h?secret",
+        "u:secret@h:99999?secret",
+        "u:secret@",
+        "u:secret@?secret",
+    ],
+)
+def test_a_refused_url_tells_none_either(url):
+    with pytest.raises(ValueError) as refused:  # noqa: PT011 - the text is what is tested
+        parse_address(url)
+
+    assert "secret" not in str(refused.value)
+
+
+def test_blanks_around_a_proxy_are_dropped():
+    assert "http://x:1" == GenericEnvClient("h", proxy=" http://x:1 \n")._settings.proxy
 
 
 def test_the_repr_names_the_class_and_where_it_goes():
