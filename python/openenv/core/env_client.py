@@ -18,7 +18,7 @@ from openenv.core._client.codec import (
     result_of,
     state_of,
 )
-from openenv.core._client.dial import with_ws_path
+from openenv.core._client.dial import shown_url, with_ws_path
 from openenv.core._client.dual import now_or_later, refuse_trio, running_loop
 from openenv.core._client.factories import Factories
 from openenv.core._client.family import Family
@@ -37,15 +37,18 @@ from openenv.core._client.settings import (
 )
 from openenv.core._client.settings_face import SettingsFace
 from openenv.core._client.tls import checked_tls
+from openenv.core._client.to_the_end import ended, raise_first
+from openenv.core._client.turns import is_closed_meanwhile
 from openenv.core._client.type_arguments import type_arguments
 from openenv.core.client_types import ActT, ObsT, StateT, StepResult
 from openenv.core.sync_client import SyncEnvClient
 from openenv.core.utils import convert_to_ws_url
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Mapping
+    from collections.abc import Awaitable
     from types import TracebackType
 
+    from openenv.core._client.settings import Headers
     from openenv.core._client.tls import Cert, Verify
 
 __all__ = ["EnvClient", "StateT", "StepResult", "convert_to_ws_url"]
@@ -88,7 +91,7 @@ class EnvClient(
         websocket_ping_timeout_s: float | None = 20.0,
         provider: Any | None = None,
         mode: str | None = None,
-        headers: Mapping[str, str] | None = None,
+        headers: Headers | None = None,
         *,
         proxy: str | bool | None = True,
         verify: Verify = True,
@@ -109,7 +112,7 @@ class EnvClient(
                 ``connect`` when no URL is given.
             mode: ``simulation`` or ``production``, else what the variable
                 ``OPENENV_CLIENT_MODE`` says, else ``simulation``. Fixed from now on.
-            headers: Sent with the WebSocket handshake.
+            headers: Sent with the WebSocket handshake; (name, value) pairs, too.
             proxy: The URL of an HTTP proxy on the way; True takes the environment's
                 (``https_proxy``, ``no_proxy``, …), None takes none.
             verify: Whether the server's certificate is checked, against the system's
@@ -145,7 +148,7 @@ class EnvClient(
             ping_timeout_s=checked_seconds(
                 "websocket_ping_timeout_s", websocket_ping_timeout_s
             ),
-            headers=checked_headers(tuple((headers or {}).items())),
+            headers=checked_headers(() if headers is None else headers),
             proxy=checked_proxy(proxy),
             verify=believed,
             cert=shown,
@@ -232,14 +235,18 @@ class EnvClient(
         return cast("Awaitable[StateT]", self._block(self._state_call()))
 
     def disconnect(self) -> Awaitable[None]:
-        """Give the session back and close the connection; the provider stays."""
+        """Give the session back and close the connection; the provider stays.
+
+        A call that still connects raises `ConnectionClosed`.
+        """
         return now_or_later(self._disconnect_async())
 
     def close(self) -> Awaitable[None]:
         """Give the session back, close the connection and stop the provider.
 
-        Never waits for an answer that the server still owes. The client can be used
-        again.
+        Never waits for an answer that the server still owes. A call that still connects
+        raises `ConnectionClosed`, a start of the provider is interrupted. If this is
+        cancelled, all is closed first. The client can be used again.
         """
         return now_or_later(self._close_async())
 
@@ -295,7 +302,7 @@ class EnvClient(
 
     @override
     def __repr__(self) -> str:
-        return f"{type(self).__name__}(base_url={self.base_url!r})"
+        return f"{type(self).__name__}(base_url={shown_url(self.base_url)!r})"
 
     def __del__(self) -> None:
         home = self.__dict__.get("_home")
@@ -332,8 +339,9 @@ class EnvClient(
             return self
         try:
             await self._home.run(lambda: self._home.link.connect(retry_s))
-        except BaseException:
-            if self._lifetime is not None:
+        except BaseException as exc:
+            # Who closed the client stops it.
+            if self._lifetime is not None and not is_closed_meanwhile(exc):
                 await self._lifetime.stop()
             raise
         return self
@@ -385,21 +393,20 @@ class EnvClient(
 
     async def _disconnect_async(self) -> None:
         await self._close_outside_ws()
-        if self._home.is_connected():
-            await self._home.run(self._home.link.close)
-        else:
-            self._home.link.forget()
+        await self._home.close()
 
     async def _close_async(self) -> None:
         self._leave_parent()
+        run = None if self._lifetime is None else self._lifetime.give_up()
+        children = self._start_closing_children()
         try:
             try:
-                await self._close_children()
-            finally:
                 await self._disconnect_async()
+            finally:
+                raise_first(await ended(children))
         finally:
             if self._lifetime is not None:
-                await self._lifetime.stop()
+                await self._lifetime.stop(run)
 
     # --- what a call is made of -------------------------------------------------
 

@@ -27,8 +27,7 @@ from openenv.core.env_server.mcp_types import (
 from openenv.core.env_server.types import Observation, State
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
+    from openenv.core._client.settings import Headers
     from openenv.core._client.tls import Cert, Verify
 
 __all__ = ["GenericMCPObservation", "MCPClientBase", "MCPToolClient"]
@@ -61,7 +60,7 @@ class MCPClientBase(EnvClient[Any, Observation, State]):
         provider: Any | None = None,
         mode: str | None = None,
         max_message_size_mb: float = 100.0,
-        headers: Mapping[str, str] | None = None,
+        headers: Headers | None = None,
         *,
         proxy: str | bool | None = True,
         verify: Verify = True,

@@ -92,6 +92,16 @@ async def test_a_refused_connection_names_the_url():
         await GenericEnvClient(url).connect()
 
 
+async def test_a_failed_connection_tells_no_secrets():
+    client = GenericEnvClient(f"http://u:secret@127.0.0.1:{free_port()}/p?token=secret")
+    with pytest.raises(
+        ConnectFailed, match=r"to ws://127\.0\.0\.1:\d+/p/ws\?…: "
+    ) as failed:
+        await client.connect()
+
+    assert "secret" not in repr(failed.value) + str(failed.value.url)
+
+
 async def test_an_unknown_host_is_a_connect_failure():
     with pytest.raises(ConnectionError, match=r"Failed to connect to ws://no\.invalid"):
         await GenericEnvClient("no.invalid").connect()

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
+from contextlib import contextmanager
 
 import pytest
 from tests.integration.client.in_thread import scripted_in_thread
@@ -12,7 +14,7 @@ from tests.support.processes import wait_until
 
 from openenv.core._client import io_thread
 from openenv.core.generic_client import GenericEnvClient
-from openenv.errors import ConnectionClosed, SessionLost
+from openenv.errors import ConnectionClosed, RequestTimeout, SessionLost
 
 
 @pytest.fixture
@@ -71,6 +73,64 @@ def test_a_cancelled_call_handed_over_is_abandoned_there(server):
     client.close()
 
     assert "new" == new.observation["echo"]["it"]
+
+
+@contextmanager
+def owned_by_a_blocked_loop(client):
+    """Have a thread's loop open the session, then block until this is left."""
+    blocked, go_on = threading.Event(), threading.Event()
+
+    async def own():
+        await client.reset()
+        asyncio.get_running_loop().call_soon(blocked.set)
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        go_on.wait(5)
+        await asyncio.sleep(0.2)
+        await client.close()
+
+    thread = threading.Thread(target=lambda: asyncio.run(own()))
+    thread.start()
+    blocked.wait(5)
+    try:
+        yield
+    finally:
+        go_on.set()
+        thread.join()
+
+
+CALLS = {
+    "blocking": lambda client, options: client.step({"m": 1}, **options),
+    "by the face": lambda client, options: client.sync().step({"m": 1}, **options),
+    "by a loop": lambda client, options: asyncio.run(
+        client.step_async({"m": 1}, **options)
+    ),
+}
+
+
+@pytest.mark.parametrize("own", [True, False])
+@pytest.mark.parametrize("how", CALLS)
+def test_a_call_to_a_blocked_loop_ends_in_its_own_time(server, how, own):
+    client = GenericEnvClient(server.url, message_timeout_s=30 if own else 0.2)
+    with owned_by_a_blocked_loop(client):
+        began = time.monotonic()
+        with pytest.raises(
+            RequestTimeout, match=r"^step was not answered within 0.2 s"
+        ):
+            CALLS[how](client, {"timeout_s": 0.2} if own else {})
+
+        assert time.monotonic() - began < 1.5
+    assert "step" not in [message["type"] for message in server.received]
+
+
+def test_a_call_to_a_blocked_loop_may_have_no_limit(server):
+    client = GenericEnvClient(server.url, message_timeout_s=float("inf"))
+    with owned_by_a_blocked_loop(client):
+        thread = threading.Thread(target=client.step, args=({"m": 1},))
+        thread.start()
+        thread.join(0.1)
+        assert thread.is_alive()
+    thread.join()
 
 
 def test_blocking_on_the_loop_itself_is_refused():

@@ -19,6 +19,7 @@ from tests.integration.client.scripted import (
 from tests.support.certificates import make_certificate, serving
 
 from openenv.core._client.io_thread import THREAD_NAME
+from openenv.core._client.tls import tls_context
 from openenv.core.generic_client import GenericEnvClient
 from openenv.errors import ConnectFailed, RequestTimeout
 
@@ -94,6 +95,48 @@ def test_options_that_cannot_be_are_refused_at_once(tmp_path):
         GenericEnvClient("https://h", verify=7)
     with pytest.raises(TypeError):
         GenericEnvClient("https://h", cert=7)
+    with pytest.raises(ValueError, match="verify must not be an empty path"):
+        GenericEnvClient("https://h", verify="")
+    for parts in ((), ("c", "k", "p", "x")):
+        with pytest.raises(ValueError, match=r"cert must be a path or \(certificate,"):
+            GenericEnvClient("https://h", cert=parts)
+
+
+async def test_a_file_that_was_replaced_is_read_again(certificate, tmp_path):
+    other, authorities = tmp_path / "other", tmp_path / "rotating.pem"
+    other.mkdir()
+    authorities.write_bytes(make_certificate(other, "other").read_bytes())
+    with scripted_in_thread(tls=serving(certificate)) as server:
+        url = f"https://localhost:{server.port}"
+        old = GenericEnvClient(url, verify=authorities)
+        with pytest.raises(ConnectFailed):
+            await echo(old)
+        authorities.write_bytes(certificate.read_bytes())
+
+        assert 1 == await echo(GenericEnvClient(url, verify=authorities))
+        assert 1 == await echo(old)
+        authorities.unlink()  # as a temporary one may be
+
+        assert 1 == await echo(old)
+
+
+def test_a_folder_is_looked_through_again(tmp_path):
+    assert tls_context(str(tmp_path), ()) is not tls_context(str(tmp_path), ())
+
+
+def test_the_systems_authorities_may_be_replaced(certificate, monkeypatch):
+    before = tls_context(True, ())
+    monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
+    after = tls_context(True, ())
+
+    assert before is not after
+    assert 1 == len(after.get_ca_certs())
+
+
+def test_the_context_of_the_same_files_is_made_once(certificate):
+    believed = str(certificate)
+
+    assert tls_context(believed, ()) is tls_context(believed, ())
     with pytest.raises(ValueError, match="io must be"):
         GenericEnvClient("https://h", io="threads")
     with pytest.raises(ValueError, match="retry_s"):

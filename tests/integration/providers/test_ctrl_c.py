@@ -117,3 +117,68 @@ def test_a_second_one_does_not_wait(slow):
         child.send_signal(signal.SIGINT)
         child.wait_for_line(r"^RAISED$", 5)
         wait_until(lambda: child.returncode == 0, 15, child.output)
+
+
+CUSTOM = """
+import asyncio, contextlib, threading, time
+from openenv.core.generic_client import GenericEnvClient
+from openenv.errors import ConnectionClosed
+
+class Provider:
+    def start_container(self):
+        print("STARTING", flush=True)
+        time.sleep(1)
+        print("STARTED", flush=True)
+        return "http://127.0.0.1:9"
+    def wait_for_ready(self, url):
+        pass
+    def stop_container(self):
+        print("STOPPED", flush=True)
+
+client = GenericEnvClient(provider=Provider())
+"""
+ENDS = {
+    "Ctrl-C": """
+client.sync().connect()
+""",
+    "exit with the start in a thread": """
+def connect():
+    with contextlib.suppress(Exception):
+        client.sync().connect(retry_s=60)
+threading.Thread(target=connect, daemon=True).start()
+time.sleep(0.3)
+""",
+    "exit with the start on a loop in a thread": """
+async def connect():
+    with contextlib.suppress(Exception):
+        await client.connect(retry_s=60)
+threading.Thread(target=lambda: asyncio.run(connect()), daemon=True).start()
+time.sleep(0.3)
+""",
+    "exit with the stop in a thread": """
+async def connect():
+    await client._lifetime.start()
+asyncio.run(connect())
+Provider.stop_container = lambda self: (time.sleep(1), print("STOPPED", flush=True))
+def close():
+    with contextlib.suppress(ConnectionClosed):
+        client.close()
+threading.Thread(target=close, daemon=True).start()
+time.sleep(0.3)
+""",
+}
+
+
+@pytest.mark.parametrize("end", ENDS)
+def test_a_custom_provider_is_stopped_once_however_the_process_ends(end):
+    with ChildProcess([sys.executable, "-c", CUSTOM + ENDS[end]]) as child:
+        child.wait_for_line(r"^STARTING$")
+        if end == "Ctrl-C":
+            child.send_signal(signal.SIGINT)
+        child.wait(10)
+        told = child.output()
+
+    assert 1 == told.count("STARTED") == told.count("STOPPED"), told
+    assert "never retrieved" not in told
+    assert ("KeyboardInterrupt" in told) == (end == "Ctrl-C"), told
+    assert told.count("Traceback") == (end == "Ctrl-C"), told

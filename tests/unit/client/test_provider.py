@@ -7,7 +7,7 @@ import pytest
 from tests.integration.client.in_thread import scripted_in_thread
 
 from openenv.core.generic_client import GenericEnvClient
-from openenv.errors import ConnectFailed
+from openenv.errors import ConnectFailed, ConnectionClosed
 
 
 class Container:
@@ -163,6 +163,66 @@ async def test_a_start_that_is_cancelled_is_undone_when_it_is_known():
         await connecting
 
     assert "stop_container" == provider.log[-1]
+
+
+@pytest.mark.parametrize("how", ["close", "disconnect"])
+@pytest.mark.parametrize("given", [Container, Runtime])
+def test_a_start_that_close_meets_is_undone_once(server, given, how):
+    provider = given(server.url)
+    provider.gate.clear()
+    client = GenericEnvClient(provider=provider).sync()
+    failures = []
+
+    def connect():
+        with pytest.raises(ConnectionClosed, match="the client was closed") as caught:
+            client.connect()
+        failures.append(caught.value)
+
+    connecting = threading.Thread(target=connect)
+    connecting.start()
+    provider.started.wait(5)
+    closing = threading.Thread(target=getattr(client, how))
+    closing.start()
+    closing.join(0.1)
+    assert closing.is_alive()  # the end of the start is waited for
+    provider.gate.set()
+    closing.join(5)
+    connecting.join(5)
+    client.close()
+
+    assert failures
+    assert provider.log[-1].startswith("stop")
+    assert 1 == sum(name.startswith("stop") for name in provider.log)
+    assert client.base_url is None
+
+
+async def test_children_that_wait_for_the_start_that_close_meets_are_told(server):
+    provider = Container(server.url)
+    provider.gate.clear()
+    client = GenericEnvClient(provider=provider)
+    making = [asyncio.ensure_future(client.new_session()) for _ in range(2)]
+    await asyncio.to_thread(provider.started.wait, 5)
+    closing = asyncio.ensure_future(client.close())
+    await asyncio.sleep(0.01)
+    provider.gate.set()
+    await closing
+    outcomes = await asyncio.gather(*making, return_exceptions=True)
+
+    assert [ConnectionClosed] * 2 == [type(outcome) for outcome in outcomes]
+    assert 1 == provider.log.count("stop_container")
+
+
+async def test_two_at_once_stop_it_once(server):
+    provider = Container(server.url)
+    client = GenericEnvClient(provider=provider)
+    await client.connect()
+    provider.gate.clear()
+    closing = asyncio.gather(client.close(), asyncio.to_thread(client.sync().close))
+    await asyncio.sleep(0.1)
+    provider.gate.set()
+    await closing
+
+    assert 1 == provider.log.count("stop_container")
 
 
 def test_a_stop_that_failed_is_tried_again_before_the_next_start(server):

@@ -11,6 +11,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from openenv.core._client.dial import parse_address
 from openenv.core.client_types import StepResult
 from openenv.core.env_client import EnvClient
 from openenv.core.generic_client import GenericAction, GenericEnvClient
@@ -97,6 +98,55 @@ def test_the_mode_is_one_of_two_and_fixed():
 def test_headers_cannot_break_out_of_their_line():
     with pytest.raises(ValueError, match="line break"):
         GenericEnvClient("h", headers={"X-Token": "a\r\nHost: evil"})
+
+
+def test_headers_may_be_pairs():
+    pairs = [("a", "b"), ("a", "c")]
+
+    assert tuple(pairs) == tuple(GenericEnvClient("h", headers=pairs)._settings.headers)
+    assert (("a", "b"),) == GenericEnvClient("h", headers={"a": "b"})._settings.headers
+    assert () == GenericEnvClient("h", headers=iter(()))._settings.headers
+
+
+@pytest.mark.parametrize("value", [1, None, b"x", ["x"]])
+def test_a_header_that_is_no_text_is_refused_by_name(value):
+    with pytest.raises(TypeError, match=r"header 'X-A' must be a str, not \w+"):
+        GenericEnvClient("h", headers={"X-A": value})
+    with pytest.raises(TypeError, match=r"header names must be str, not"):
+        GenericEnvClient("h", headers=[(value, "x")])
+
+
+@pytest.mark.parametrize("headers", ["a", ["ab"], [("a",)], [("a", "b", "c")], 7])
+def test_what_is_no_headers_is_refused(headers):
+    with pytest.raises(
+        TypeError, match=r"headers must be a mapping or \(name, value\)"
+    ):
+        GenericEnvClient("h", headers=headers)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("X-A", "\u20ac"), ("X-A", "\x01"), ("X-A", "a\x7f"), ("X A", "b"), ("", "b")],
+)
+def test_a_header_that_cannot_be_sent_is_refused_by_name(name, value):
+    with pytest.raises(ValueError, match=rf"^header '{name}' "):
+        GenericEnvClient("h", headers={name: value})
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "Host",
+        "connection",
+        "UPGRADE",
+        "Content-Length",
+        "transfer-encoding",
+        "Sec-WebSocket-Protocol",
+    ],
+)
+def test_a_header_that_the_handshake_writes_is_refused_by_name(name):
+    with pytest.raises(ValueError, match=f"^header '{name}' is the handshake's own"):
+        GenericEnvClient("h", headers={name: "x"})
 
 
 HUGE = pytest.param(10**400, id="huge")
@@ -215,6 +265,43 @@ def test_run_async_safely_works_with_and_without_a_loop():
     assert 42 == asyncio.run(inside())
     with pytest.raises(KeyError):
         asyncio.run(fails_inside())
+
+
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        ("http://user:secret@h:1/p?token=secret", "http://h:1/p?…"),
+        ("user:secret@h:1?secret", "h:1?…"),
+        ("http://user:se@cret@h", "http://h"),
+        ("http://h/p@q", "http://h/p@q"),
+        ("http://[::1]:2", "http://[::1]:2"),
+    ],
+)
+def test_the_repr_tells_no_secrets(url, shown):
+    client = GenericEnvClient(url)
+
+    assert f"GenericEnvClient(base_url='{shown}')" == repr(client)
+    assert url == client.base_url
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "ftp://u:secret@h?secret",
+        "u:secret@h:99999?secret",
+        "u:secret@",
+        "u:secret@?secret",
+    ],
+)
+def test_a_refused_url_tells_none_either(url):
+    with pytest.raises(ValueError) as refused:  # noqa: PT011 - the text is what is tested
+        parse_address(url)
+
+    assert "secret" not in str(refused.value)
+
+
+def test_blanks_around_a_proxy_are_dropped():
+    assert "http://x:1" == GenericEnvClient("h", proxy=" http://x:1 \n")._settings.proxy
 
 
 def test_the_repr_names_the_class_and_where_it_goes():

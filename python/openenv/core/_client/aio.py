@@ -78,16 +78,17 @@ async def open_connection(
 
 
 def _connect_failure(exc: BaseException, address: Address) -> BaseException:
+    url = dial.shown_url(address.url)
     if isinstance(exc, ConnectFailed):
-        exc.url = exc.url or address.url
+        exc.url = exc.url or url
         exc.reason += _PATH_HINT if exc.status in _PATH_STATUSES else ""
         return exc
     if isinstance(exc, TimeoutError) and not exc.args:
-        return ConnectFailed("no connection within the connect timeout", address.url)
+        return ConnectFailed("no connection within the connect timeout", url)
     if isinstance(exc, (OSError, ProtocolError, UnicodeError)) or (
         isinstance(exc, ClientError) and isinstance(exc, ConnectionError)
     ):
-        return ConnectFailed(str(exc) or type(exc).__name__, address.url)
+        return ConnectFailed(str(exc) or type(exc).__name__, url)
     return exc
 
 

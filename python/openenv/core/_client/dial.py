@@ -9,8 +9,9 @@ The process environment is neither read nor changed.
 from __future__ import annotations
 
 import asyncio
+import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, overload
 from urllib.parse import SplitResult, quote, unquote, urlsplit
 
 from typing_extensions import override
@@ -36,6 +37,7 @@ _PORTS: Final = {"ws": 80, "wss": 443}
 _SCHEMES: Final = {"http": "ws", "ws": "ws", "https": "wss", "wss": "wss"}
 _PATH_SAFE: Final = "/:@!$&'()*+,;=~%-._"  # RFC 3986 §3.3, and what is quoted already
 _QUERY_SAFE: Final = _PATH_SAFE + "?"
+_CREDENTIALS: Final = re.compile(r"^(\s*(?:[^/?#]*://)?)[^/?#]*@")
 
 
 class Driver(asyncio.Protocol):
@@ -78,7 +80,7 @@ class Address:
 
     @property
     def url(self) -> str:
-        """Return the URL for people to read; credentials are left out."""
+        """Return the URL without credentials; see `shown_url` for people to read."""
         scheme = "wss" if self.secure else "ws"
         return f"{scheme}://{self.authority}{self.target}"
 
@@ -94,7 +96,7 @@ def parse_address(url: str) -> Address:
     """
     parts = urlsplit(to_ws_url(url))
     if not parts.hostname:
-        msg = f"no host in URL {url!r}"
+        msg = f"no host in URL {shown_url(url)!r}"
         raise ValueError(msg)
     port = _port(parts, url)
     host = _ascii_host(parts.hostname, url)
@@ -120,13 +122,31 @@ def to_ws_url(url: str) -> str:
     if not separator:
         scheme, rest = "ws", text
     if not rest:
-        msg = f"no host in URL {url!r}"
+        msg = f"no host in URL {shown_url(url)!r}"
         raise ValueError(msg)
     mapped = _SCHEMES.get(scheme.lower())
     if mapped is None:
-        msg = f"unknown scheme {scheme!r} in URL {url!r}; use http, https, ws or wss"
+        msg = (
+            f"unknown scheme {scheme!r} in URL {shown_url(url)!r}; "
+            "use http, https, ws or wss"
+        )
         raise ValueError(msg)
     return f"{mapped}://{rest}"
+
+
+@overload
+def shown_url(url: str) -> str: ...
+@overload
+def shown_url(url: None) -> None: ...
+def shown_url(url: str | None) -> str | None:
+    """Return a URL, good or not, for people to read, who may be others than its owner.
+
+    Credentials are left out, and of a query all but that there is one.
+    """
+    if url is None:
+        return None
+    shown, query, _ = _CREDENTIALS.sub(r"\1", url, count=1).partition("?")
+    return f"{shown}?…" if query else shown
 
 
 def with_ws_path(url: str) -> str:
@@ -248,7 +268,7 @@ def _port(parts: SplitResult, url: str) -> int:
     try:
         port = parts.port
     except ValueError as exc:
-        msg = f"impossible port in URL {url!r}"
+        msg = f"impossible port in URL {shown_url(url)!r}"
         raise ValueError(msg) from exc
     return _PORTS[parts.scheme] if port is None else port
 
@@ -260,7 +280,7 @@ def _ascii_host(hostname: str, url: str) -> str:
     try:
         return host.encode("idna").decode("ascii")
     except UnicodeError as exc:
-        msg = f"impossible host in URL {url!r}"
+        msg = f"impossible host in URL {shown_url(url)!r}"
         raise ValueError(msg) from exc
 
 

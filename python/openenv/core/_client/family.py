@@ -7,11 +7,13 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import inspect
+import threading
 import weakref
-from typing import TYPE_CHECKING, Any, Self, cast
+from typing import TYPE_CHECKING, Any, Final, Self, cast
 
 from openenv.core._client.dual import now_or_later
 from openenv.core._client.http import get_json
+from openenv.core._client.turns import closed_meanwhile
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable
@@ -29,6 +31,7 @@ class Family:
     # Of the class, because some tests make clients without __init__.
     _child_clients: tuple[Any, ...] = ()
     _parent: weakref.ref[Any] | None = None
+    _closes: int = 0
 
     def new_session(self) -> Awaitable[Self]:
         """Open one more session on the same server.
@@ -58,13 +61,18 @@ class Family:
         return now_or_later(self._schema_async())
 
     async def _new_session_async(self) -> Self:
+        closes = self._closes
         await self._home.run(self._home.link.start_provider)
+        self._refuse_closed_since(closes)
         child: Any = self._sibling()
-        self._child_clients += (child,)
+        with _adopting:
+            self._child_clients += (child,)
         try:
             await child.connect()
+            # On another thread the parent may have closed it before it began.
+            self._refuse_closed_since(closes)
         except BaseException:
-            child._leave_parent()
+            await child.close()
             raise
         return cast("Self", child)
 
@@ -87,19 +95,23 @@ class Family:
         sibling._parent = weakref.ref(self)
         return cast("Self", sibling)
 
-    async def _close_children(self) -> None:
-        children, self._child_clients = self._child_clients, ()
-        ends = [child.close() for child in children]
-        failures = await asyncio.gather(*ends, return_exceptions=True)
-        for failure in failures:
-            if isinstance(failure, BaseException):
-                raise failure
+    def _start_closing_children(self) -> asyncio.Future[list[object]]:
+        with _adopting:
+            children, self._child_clients = self._child_clients, ()
+            self._closes += 1
+        ends = (child.close() for child in children)
+        return asyncio.gather(*ends, return_exceptions=True)
+
+    def _refuse_closed_since(self, closes: int) -> None:
+        if self._closes != closes:
+            raise closed_meanwhile()
 
     def _leave_parent(self) -> None:
         parent = None if self._parent is None else self._parent()
         if parent is not None:
-            others = (child for child in parent._child_clients if child is not self)
-            parent._child_clients = tuple(others)
+            with _adopting:
+                others = (child for child in parent._child_clients if child is not self)
+                parent._child_clients = tuple(others)
 
 
 def _accepted(cls: type, options: dict[str, Any]) -> dict[str, Any]:
@@ -108,3 +120,6 @@ def _accepted(cls: type, options: dict[str, Any]) -> dict[str, Any]:
         return options
     names = {each.name for each in parameters}
     return {name: value for name, value in options.items() if name in names}
+
+
+_adopting: Final = threading.Lock()  # children may be made by many threads

@@ -4,7 +4,8 @@ A connection belongs to the loop that opened it. A client that has none yet, or
 whose loop has ended, moves to where it is used next: to the running loop of an
 awaiting caller, to the process's I/O loop for a blocking one. While its loop serves
 calls it stays there, and calls from elsewhere are handed over, so a client may be
-shared by sync and async code and by threads.
+shared by sync and async code and by threads. A call that is handed over ends in its
+own time also where that loop is blocked.
 """
 
 # ruff: noqa: ANN401 - answers have the type that the decoder gives them
@@ -17,8 +18,16 @@ import os
 import threading
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from openenv.core._client.io_thread import io_loop, is_alive, keep_parents, run_on
-from openenv.errors import ConnectionClosed
+from openenv.core._client.io_thread import (
+    GRACE_S,
+    io_loop,
+    is_alive,
+    is_io_loop,
+    keep_parents,
+    run_on,
+)
+from openenv.core._client.to_the_end import to_the_end
+from openenv.errors import ConnectionClosed, RequestTimeout
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
@@ -54,11 +63,22 @@ class Home:
         loop = asyncio.get_running_loop()
         if loop is self._loop or self._settle(loop) is loop:
             return self.link.perform(call)
-        return self._hand_over(self.link.perform_later(call))
+        return self._hand_over_in_time(call)
 
     def perform_blocking(self, call: Call) -> Any:
-        """Make a call from code that may block; errors as `Link.perform`."""
-        return self.run_blocking(self.link.perform_later, call)
+        """Make a call from code that may block; errors as `Link.perform`.
+
+        Raises:
+            RuntimeError: The link lives on the loop that runs in this very thread.
+            ConnectionClosed: The loop ended under the call.
+        """
+        loop = self._settle(None)
+        limit_s = self._limit_s(loop, call)
+        late = None if limit_s is None else RequestTimeout(call.op, limit_s)
+        try:
+            return run_on(loop, self.link.perform_later(call, limit_s), late)
+        except concurrent.futures.CancelledError:
+            raise ConnectionClosed(_GOING_AWAY, _LOOP_ENDED) from None
 
     async def run(
         self, method: Callable[[], Coroutine[Any, Any, _ResultT]]
@@ -69,19 +89,16 @@ class Home:
             return await method()
         return await self._hand_over(method())
 
-    def run_blocking(
-        self, method: Callable[..., Coroutine[Any, Any, _ResultT]], *args: object
-    ) -> _ResultT:
-        """Run a coroutine function where the link lives, and block for its result.
-
-        Raises:
-            RuntimeError: That is the loop which runs in this very thread.
-            ConnectionClosed: The loop ended under the call.
-        """
-        try:
-            return run_on(self._settle(None), method(*args))
-        except concurrent.futures.CancelledError:
-            raise ConnectionClosed(_GOING_AWAY, _LOOP_ENDED) from None
+    async def close(self) -> None:
+        """Close the link where it lives, whether or not the caller is cancelled."""
+        if not self.is_connected():
+            self.link.forget()
+            return
+        loop = asyncio.get_running_loop()
+        if self._settle(loop) is loop:
+            await self.link.close()
+        else:
+            await to_the_end(self._hand_over(self.link.close()))
 
     def refuse_own_loop(self) -> None:
         """Refuse to block the very loop that has to serve the call.
@@ -144,6 +161,29 @@ class Home:
         elif not loop.is_closed():
             # The loop stands still; should it run again, it finds this to do.
             loop.call_soon_threadsafe(connection.abort)
+
+    async def _hand_over_in_time(self, call: Call) -> Any:
+        limit_s = self._limit_s(self._loop, call)
+        handed_over = self._hand_over(self.link.perform_later(call, limit_s))
+        if limit_s is None:
+            return await handed_over
+        limit = asyncio.timeout(limit_s + GRACE_S)
+        try:
+            async with limit:
+                return await handed_over
+        except TimeoutError:
+            if limit.expired():
+                raise RequestTimeout(call.op, limit_s) from None
+            raise
+
+    def _limit_s(
+        self, loop: asyncio.AbstractEventLoop | None, call: Call
+    ) -> float | None:
+        # Where that loop is blocked, nobody there keeps a deadline of the link's. The
+        # I/O loop never is.
+        if loop is None or is_io_loop(loop):
+            return None
+        return self.link.limit_s(call)
 
     async def _hand_over(self, coroutine: Coroutine[Any, Any, _ResultT]) -> _ResultT:
         loop = self._loop

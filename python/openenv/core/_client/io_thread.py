@@ -18,7 +18,7 @@ import threading
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from openenv.core._native import native
-from openenv.errors import ConnectionClosed
+from openenv.errors import ConnectionClosed, RequestTimeout
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine
@@ -28,6 +28,7 @@ _ResultT = TypeVar("_ResultT")
 THREAD_NAME: Final = "openenv-io"
 _EXIT_PATIENCE_S: Final = 2.0
 _HEARING_S: Final = 0.5
+GRACE_S: Final = 0.1  # for the loop that serves a call to tell itself that it is late
 _GOING_AWAY: Final = 1001
 
 
@@ -76,6 +77,11 @@ def io_loop() -> asyncio.AbstractEventLoop:
         return _io_thread.loop
 
 
+def is_io_loop(loop: asyncio.AbstractEventLoop) -> bool:
+    """Tell whether that is the background loop."""
+    return _io_thread is not None and _io_thread.loop is loop
+
+
 def run_in_background(coroutine: Coroutine[Any, Any, _ResultT]) -> _ResultT:
     """Run a coroutine on the background loop and block for its result.
 
@@ -88,13 +94,20 @@ def run_in_background(coroutine: Coroutine[Any, Any, _ResultT]) -> _ResultT:
 
 
 def run_on(
-    loop: asyncio.AbstractEventLoop, coroutine: Coroutine[Any, Any, _ResultT]
+    loop: asyncio.AbstractEventLoop,
+    coroutine: Coroutine[Any, Any, _ResultT],
+    late: RequestTimeout | None = None,
 ) -> _ResultT:
     """Run a coroutine on a loop of another thread and block for its result.
 
     An exception in the waiting thread, Ctrl-C above all, cancels the coroutine and
     goes on when that has ended, at once as a rule; a start of a provider cleans up
     first. Another Ctrl-C does not wait for it. The client stays usable.
+
+    Args:
+        loop: The loop.
+        coroutine: Ends in the time that ``late`` tells, unless the loop is blocked.
+        late: Raised if it does not; the coroutine is cancelled. None waits for ever.
 
     Raises:
         RuntimeError: Called on the loop itself, where blocking would never end.
@@ -112,7 +125,11 @@ def run_on(
         )
     future = asyncio.run_coroutine_threadsafe(coroutine, loop)
     try:
-        return future.result()
+        return future.result(None if late is None else late.timeout_s + GRACE_S)
+    except TimeoutError:
+        if late is not None and future.cancel():
+            raise late from None
+        return future.result()  # the coroutine's own error
     except concurrent.futures.CancelledError:
         if _exiting.is_set():
             raise ConnectionClosed(_GOING_AWAY, "the interpreter is exiting") from None

@@ -11,7 +11,8 @@ environment behind it. The rules (``DEVIATIONS.md`` 7, 8, 9, 14):
 * ``reset`` does not wait behind a request that nobody waits for any more: it opens a
   new connection, and the old one says goodbye in the background. A server with few
   sessions may need a moment to notice, so a refusal is tried again until the deadline.
-* After ``close`` the link is as new.
+* ``close`` ends what still connects or waits for it (see ``turns``); a call that was
+  sent fails with its connection. After it the link is as new.
 
 ::
 
@@ -29,12 +30,15 @@ from __future__ import annotations
 import asyncio
 import math
 import random
+import time
 import warnings
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from openenv.core._client.aio import open_connection
 from openenv.core._client.dial import parse_address
+from openenv.core._client.to_the_end import to_the_end
+from openenv.core._client.turns import Turns
 from openenv.errors import (
     CapacityReached,
     ConnectFailed,
@@ -43,6 +47,7 @@ from openenv.errors import (
     FactoryFailed,
     OpenEnvError,
     RemoteProtocolError,
+    RequestTimeout,
     SessionExpired,
     SessionFailed,
     SessionLost,
@@ -54,6 +59,7 @@ if TYPE_CHECKING:
     from openenv.core._client.aio import Connection
     from openenv.core._client.provider import ClientProvider
     from openenv.core._client.settings import Settings
+    from openenv.core._client.turns import Place
     from openenv.core._native import native
 
 # A good server answers the goodbye in one round trip.
@@ -62,6 +68,7 @@ _CLOSE_PATIENCE_S: Final = 1.0
 _GIVEN_BACK_S: Final = 1.0
 _FIRST_PAUSE_S: Final = 0.02
 _LONGEST_PAUSE_S: Final = 1.0
+_LONGEST_LIMIT_S: Final = 1e8  # years; clocks of threads and loops end not far above
 _SESSION_ENDS: Final = (
     CapacityReached,
     FactoryFailed,
@@ -117,8 +124,7 @@ class Link:
         self._connection: Connection | None = None
         self._begun = False
         self._lost: BaseException | str | None = None
-        self._opening = asyncio.Lock()
-        self._queued = 0
+        self._turns = Turns()
         self._given_back_until = -math.inf
         self._told_ignored: set[str] = set()
 
@@ -130,7 +136,7 @@ class Link:
     @property
     def is_in_use(self) -> bool:
         """Tell whether there is a connection, or somebody is waiting for one."""
-        return self._connection is not None or self._queued > 0
+        return self._connection is not None or bool(self._turns)
 
     def forget(self) -> None:
         """Be as new; for a link without a connection."""
@@ -142,13 +148,28 @@ class Link:
         if self._connection is not None and self._begun:
             self._lost = why
         self.ready = self._connection = None
-        self._opening = asyncio.Lock()
-        self._queued = 0
+        self._turns = Turns()
         self._given_back_until = -math.inf
 
     def lose(self, why: str) -> None:
         """Have the session be lost that a caller spoke to past this link."""
         self._begun, self._lost = True, why
+
+    def limit_s(self, call: Call) -> float | None:
+        """Return in how many seconds a call ends; None if it has first to connect."""
+        if call.timeout_s is not None:
+            limit_s: float | None = call.timeout_s
+        else:
+            connection = self._connection
+            if (
+                connection is None
+                or self._turns
+                or not connection.is_open
+                or (call.op == "reset" and connection.owed)
+            ):
+                return None
+            limit_s = self._settings.message_timeout_s
+        return None if limit_s is None or limit_s > _LONGEST_LIMIT_S else limit_s
 
     # --- calls ----------------------------------------------------------------
 
@@ -178,8 +199,10 @@ class Link:
             ProviderError: See the provider.
         """
         if self._provider is not None:
-            async with self._opening:
-                await self._provider.start()
+            self.ready = None
+            with self._turns.turn():
+                async with self._turns.place():
+                    await self._provider.start()
 
     def perform(self, call: Call) -> Coroutine[Any, Any, Any]:
         """Return the coroutine that makes a call; to be awaited at once.
@@ -196,7 +219,7 @@ class Link:
         connection = self._connection
         if (
             connection is None
-            or self._queued
+            or self._turns
             or self._lost is not None
             or not connection.is_open
         ):
@@ -218,8 +241,24 @@ class Link:
         elif isinstance(exc, _SESSION_ENDS):
             self._end(connection, exc)
 
-    async def perform_later(self, call: Call) -> Any:
-        """Make a call whenever this is run; for callers on other threads."""
+    def perform_later(
+        self, call: Call, limit_s: float | None
+    ) -> Coroutine[Any, Any, Any]:
+        """Return the coroutine that makes a call whenever it is run, on any thread.
+
+        Args:
+            call: The call.
+            limit_s: In how many seconds from now it is not made any more; None for no
+                limit.
+        """
+        due = math.inf if limit_s is None else time.monotonic() + limit_s
+        return self._perform_until(due, call, limit_s)
+
+    async def _perform_until(
+        self, due: float, call: Call, limit_s: float | None
+    ) -> Any:
+        if limit_s is not None and time.monotonic() > due:
+            raise RequestTimeout(call.op, limit_s)
         return await self.perform(call)
 
     async def _connect_and_ask(self, call: Call) -> Any:
@@ -229,13 +268,22 @@ class Link:
         return await self._ask(connection, call, started)
 
     async def close(self) -> None:
-        """Give the session back; never waits for an answer that is owed."""
+        """Give the session back; never waits for an answer that is owed.
+
+        Calls that connect or wait for their turn raise `ConnectionClosed`; what is
+        called from now on begins anew.
+        """
         connection, self._connection = self._connection, None
         self.forget()
-        if connection is None:
-            return
-        self._given_back_until = _now() + _GIVEN_BACK_S
-        await connection.close(0.0 if connection.owed else _CLOSE_PATIENCE_S)
+        self._turns.end_all()
+        await to_the_end(self._close_in(self._turns.place(), connection))
+
+    async def _close_in(self, place: Place, connection: Connection | None) -> None:
+        async with place:
+            self.forget()  # a reset that was ended is nobody's loss
+            if connection is not None:
+                self._given_back_until = _now() + _GIVEN_BACK_S
+                await connection.close(0.0 if connection.owed else _CLOSE_PATIENCE_S)
 
     # --- reset ----------------------------------------------------------------
 
@@ -267,7 +315,7 @@ class Link:
 
     async def _for_reset(self, call: Call, started: float) -> Connection:
         connection = self._connection
-        if connection is not None and not self._queued and connection.is_open:
+        if connection is not None and not self._turns and connection.is_open:
             return connection
         deadline = self._connect_deadline(call, started)
         try:
@@ -315,20 +363,17 @@ class Link:
             self._begun = had_begun or call.op == "reset"
             self._end(connection, exc)
             raise
-        if connection is self._connection and not self._queued and self._lost is None:
+        if connection is self._connection and not self._turns and self._lost is None:
             self.ready = connection
         return answer
 
     async def _in_turn(
         self, deadline: float, *, takes_lost: bool, give_up: float = -math.inf
     ) -> Connection:
-        self._queued += 1
         self.ready = None
-        try:
-            async with self._opening:
+        with self._turns.turn():
+            async with self._turns.place():
                 return await self._usable(deadline, give_up, takes_lost=takes_lost)
-        finally:
-            self._queued -= 1
 
     async def _usable(
         self, deadline: float, give_up: float, *, takes_lost: bool
@@ -387,12 +432,9 @@ class Link:
                 # Only a slot of our own is waited for, never another client's.
                 if _now() + pause_s > self._given_back_until:
                     raise
-            self._queued += 1
             self.ready = None
-            try:
+            with self._turns.turn():
                 await asyncio.sleep(pause_s)
-            finally:
-                self._queued -= 1
             pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
 
     def _connect_deadline(self, call: Call, started: float) -> float:

@@ -4,7 +4,9 @@ Providers block (they pull images and poll health), so they run on a thread. A
 container provider has ``start_container``, ``wait_for_ready(url)`` and
 ``stop_container``; a runtime provider has ``start``, ``wait_for_ready()``, ``stop``.
 Either may have ``interrupt``, which lets a start on its thread end soon; it is called
-again and again from when connecting is cancelled until that start has ended.
+again and again from when connecting is cancelled until that start has ended. A start
+that fails or was interrupted is undone on its thread, and the interpreter does not end
+before such threads have: its exit interrupts a start.
 
 ::
 
@@ -17,12 +19,15 @@ again and again from when connecting is cancelled until that start has ended.
 from __future__ import annotations
 
 import asyncio
+import atexit
+import concurrent.futures
 import inspect
 import threading
-from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
 
 from openenv.core._client.dial import with_ws_path
+from openenv.core._client.to_the_end import ended
 from openenv.core.containers.runtime._one_start import AlreadyRunning
 from openenv.errors import ProviderError
 
@@ -67,11 +72,15 @@ class Launch:
         """Start the provider and return its URL."""
         if self.provider is None and self._make is not None:
             self.provider = self._make()
-            if self.interrupted.is_set():
-                raise ProviderError("the start was interrupted")
+            self.refuse_interrupted()
         if self.interrupted.is_set():
             raise _NotBegun("the start was interrupted")
         return self._start(self.provider)
+
+    def refuse_interrupted(self) -> None:
+        """Raise if the start was interrupted."""
+        if self.interrupted.is_set():
+            raise ProviderError("the start was interrupted")
 
     def interrupt(self) -> None:
         """Let `run` in another thread end soon, if the provider can."""
@@ -105,6 +114,8 @@ class ClientProvider:
         self._state: Literal["pending", "running", "stopped"] = (
             "stopped" if self._owns_url else "running"
         )
+        self._run = 0
+        self._stopping = threading.Lock()
 
     @property
     def provider(self) -> Any | None:
@@ -128,25 +139,34 @@ class ClientProvider:
         if self._owns_url and self._state == "stopped":
             self._launch.refuse_unfit()
             self._state = "running"
+            self._run += 1
             # Not in `run`: its thread may begin after an interruption.
             self._launch.interrupted.clear()
             try:
                 url = await _in_thread(self._started, self._launch.interrupt)
-            except BaseException:
-                await self.stop()
+            except asyncio.CancelledError:
+                await self.stop()  # the start may have been done by then
                 raise
             self._settings.base_url = url.rstrip("/")
             self._settings.ws_url = with_ws_path(url)
 
-    async def stop(self) -> None:
-        """Stop it once; if that fails, the next start or stop tries again."""
-        if self._state == "stopped":
+    def give_up(self) -> int:
+        """Have it be stopped before the next start; return which run that is."""
+        if self._owns_url and self._state == "running":
+            self._state = "pending"
+        return self._run
+
+    async def stop(self, run: int | None = None) -> None:
+        """Stop it once; if that fails, the next start or stop tries again.
+
+        Args:
+            run: What `give_up` said, so that a later start is left alone.
+        """
+        run = self._run if run is None else run
+        if self._state == "stopped" or self._run != run:
             return
         self._state = "pending"
-        await _in_thread(lambda: _stop(self.provider))
-        self._state = "stopped"
-        if self._owns_url:
-            self._settings.base_url = self._settings.ws_url = None
+        await _in_thread(lambda: self._stop_now(run))
 
     async def stop_if_owned(self) -> None:
         """Stop it after a failed connection, if it was started for that."""
@@ -155,12 +175,27 @@ class ClientProvider:
 
     def _started(self) -> str:
         try:
-            return self._launch.run()
+            url = self._launch.run()
+            self._launch.refuse_interrupted()
         except (AlreadyRunning, _NotBegun):
             # What runs is another client's to stop. Said here, because a client that
             # is cancelled meanwhile does not see this error.
             self._state = "stopped"
             raise
+        except BaseException:
+            self._state = "pending"
+            self._stop_now(self._run)
+            raise
+        return url
+
+    def _stop_now(self, run: int) -> None:
+        with self._stopping:  # who comes second finds it done
+            if self._state != "pending" or self._run != run:
+                return
+            _stop(self.provider)
+            if self._owns_url:
+                self._settings.base_url = self._settings.ws_url = None
+            self._state = "stopped"
 
 
 def _start(provider: Any) -> str:
@@ -225,23 +260,40 @@ async def _in_thread(
     # A thread of its own: a start takes long, and the loop's executor has few, which
     # other code waits for. It cannot be cancelled: what it started must be known
     # before going on.
-    executor = ThreadPoolExecutor(max_workers=1, thread_name_prefix="openenv-provider")
+    future: concurrent.futures.Future[_ResultT] = concurrent.futures.Future()
+    thread = threading.Thread(
+        target=_fulfil, args=(future, function), name="openenv-provider", daemon=True
+    )
+    _under_way[thread] = interrupt
     try:
-        task = asyncio.wrap_future(executor.submit(function))
+        thread.start()
     except RuntimeError:  # the interpreter is exiting, and no other work waits
+        del _under_way[thread]
         return function()
-    executor.shutdown(wait=False)
-    cancelled_with: tuple[Any, ...] | None = None
-    while not task.done():
-        # Again and again: the thread may be about to begin what can be interrupted.
-        if cancelled_with is not None and interrupt is not None:
-            interrupt()
-        try:
-            pause_s = None if cancelled_with is None else _INTERRUPT_EVERY_S
-            await asyncio.wait((task,), timeout=pause_s)
-        except asyncio.CancelledError as exc:
-            cancelled_with = exc.args
-    if cancelled_with is None:
-        return task.result()
-    task.exception()  # the caller hears of the cancellation instead
-    raise asyncio.CancelledError(*cancelled_with)
+    return await ended(asyncio.wrap_future(future), interrupt, _INTERRUPT_EVERY_S)
+
+
+def _fulfil(
+    future: concurrent.futures.Future[_ResultT], function: Callable[[], _ResultT]
+) -> None:
+    try:
+        give = partial(future.set_result, function())
+    except BaseException as exc:  # noqa: BLE001 - the provider's; raised by who waits
+        give = partial(future.set_exception, exc)
+    _under_way.pop(threading.current_thread(), None)
+    give()
+
+
+def _end_at_exit() -> None:
+    # Daemons, because others would be waited for before this is called. In a forked
+    # child they are the parent's, and not alive.
+    while threads := [thread for thread in list(_under_way) if thread.is_alive()]:
+        for thread in threads:
+            interrupt = _under_way.get(thread)
+            if interrupt is not None:
+                interrupt()
+        threads[0].join(_INTERRUPT_EVERY_S)
+
+
+_under_way: Final[dict[threading.Thread, Callable[[], None] | None]] = {}
+atexit.register(_end_at_exit)

@@ -67,6 +67,7 @@ def checked_proxy(proxy: object) -> bool | str | None:
         ValueError: As `parse_proxy`.
     """
     if isinstance(proxy, str):
+        proxy = proxy.strip()
         parse_proxy(proxy)
         return proxy
     if proxy is None or isinstance(proxy, bool):

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import math
 import os
+import re
 import sys
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, SupportsFloat, cast
 
 if TYPE_CHECKING:
     import ssl
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
 MODES: Final = ("simulation", "production")
 _MODE_VARIABLE: Final = "OPENENV_CLIENT_MODE"
@@ -18,7 +20,16 @@ _BYTES_IN_MB: Final = 1024 * 1024
 _SECONDS: Final = "seconds >= 0 or None (no limit)"
 _WAIT: Final = "seconds >= 0"
 _MEBIBYTES: Final = "MiB > 0"
-_FORBIDDEN_IN_HEADERS: Final = frozenset("\r\n\0")
+_HEADER_NAME: Final = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")  # RFC 9110 §5.6.2
+# Latin-1, as HTTP has it, without control characters but the tab.
+_HEADER_VALUE: Final = re.compile(r"[\t\x20-\x7e\x80-\xff]*")
+_HANDSHAKES_OWN: Final = re.compile(
+    r"sec-websocket-.*|connection|content-length|host|transfer-encoding|upgrade",
+    re.IGNORECASE,
+)
+
+Headers = Mapping[str, str] | Iterable[tuple[str, str]]
+"""What a client sends with its handshake: by name, or as pairs where one repeats."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -143,16 +154,45 @@ def _number(name: str, value: object, what: str) -> float:
         raise ValueError(msg) from exc
 
 
-def checked_headers(
-    headers: Sequence[tuple[str, str]],
-) -> tuple[tuple[str, str], ...]:
-    """Return headers that cannot break out of their line.
+def checked_headers(headers: object) -> tuple[tuple[str, str], ...]:
+    """Return headers that the handshake can carry, as pairs.
+
+    Args:
+        headers: A mapping, or (name, value) pairs.
 
     Raises:
-        ValueError: A name or value holds CR, LF or NUL; the caller's fault.
+        TypeError: They are something else; the caller's fault, and so are all.
+        ValueError: One cannot be sent, could break out of its line, or is one that the
+            handshake itself writes.
     """
-    for name, value in headers:
-        if _FORBIDDEN_IN_HEADERS & {*name, *value}:
-            msg = f"header {name!r} holds a line break or NUL"
-            raise ValueError(msg)
-    return tuple(headers)
+    pairs = tuple(headers.items() if isinstance(headers, Mapping) else _each(headers))
+    for name, value in pairs:
+        _check_header(name, value)
+    return pairs
+
+
+def _each(headers: object) -> Iterator[tuple[str, str]]:
+    pairs = list(headers) if isinstance(headers, Iterable) else [headers]
+    for pair in pairs:
+        if not isinstance(pair, (tuple, list)) or len(pair) != len(("name", "value")):
+            raise TypeError("headers must be a mapping or (name, value) pairs")
+        name, value = pair
+        yield name, value
+
+
+def _check_header(name: object, value: object) -> None:
+    if not isinstance(name, str):
+        msg = f"header names must be str, not {type(name).__name__}"
+        raise TypeError(msg)
+    if not isinstance(value, str):
+        msg = f"header {name!r} must be a str, not {type(value).__name__}"
+        raise TypeError(msg)
+    if not _HEADER_NAME.fullmatch(name):
+        msg = f"header {name!r} has a name that cannot be sent"
+        raise ValueError(msg)
+    if not _HEADER_VALUE.fullmatch(value):
+        msg = f"header {name!r} holds a line break or a character that cannot be sent"
+        raise ValueError(msg)
+    if _HANDSHAKES_OWN.fullmatch(name):
+        msg = f"header {name!r} is the handshake's own to write"
+        raise ValueError(msg)

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 _NOT_COPIED: Final = frozenset(
     {
         "_child_clients",
+        "_closes",
         "_home",
         "_known_codec",
         "_lifetime",
