@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import warnings
 import weakref
 from typing import TYPE_CHECKING, Any, Final, Generic, Literal, Self, TypeVar, cast
@@ -23,9 +24,10 @@ from openenv.core._client.dual import now_or_later, refuse_trio, running_loop
 from openenv.core._client.factories import Factories
 from openenv.core._client.family import Family
 from openenv.core._client.link import Call
+from openenv.core._client.per_loop import PerLoop
 from openenv.core._client.provider import ClientProvider
 from openenv.core._client.proxy import checked_proxy
-from openenv.core._client.raw import RawMessages, objects
+from openenv.core._client.raw import EXCHANGES, RawMessages, objects
 from openenv.core._client.settings import (
     Settings,
     checked_connect_timeout_s,
@@ -52,6 +54,8 @@ if TYPE_CHECKING:
     from openenv.core._client.tls import Cert, Verify
 
 __all__ = ["EnvClient", "StateT", "StepResult", "convert_to_ws_url"]
+
+_CONNECTS: Final = ("connect", "_connect_async", "_ensure_connected")
 
 
 class EnvClient(
@@ -80,6 +84,7 @@ class EnvClient(
     """
 
     _known_codec: Codec | None = None
+    _connecting: asyncio.Task[Any] | None = None
 
     def __init__(  # noqa: PLR0913, PLR0917 - upstream's signature, order included
         self,
@@ -189,7 +194,7 @@ class EnvClient(
         """
         if (
             running_loop() is not None
-            or _is_overridden(self, "_reset_async")
+            or _is_overridden(self, "_reset_async", *_CONNECTS)
             or is_raw(self)
         ):
             return now_or_later(self._reset_async(**kwargs))
@@ -335,7 +340,7 @@ class EnvClient(
     # --- the coroutines behind the methods; subclasses may override them --------
 
     async def _connect_async(self, *, retry_s: float = 0.0) -> Self:
-        if self._outside_ws is not None:
+        if self._outside is not None:
             return self
         try:
             await self._home.run(lambda: self._home.link.connect(retry_s))
@@ -347,11 +352,24 @@ class EnvClient(
         return self
 
     async def _reset_async(self, **kwargs: Any) -> StepResult[ObsT]:
+        if _is_overridden(self, *_CONNECTS):
+            await self._connect_its_way()
         if is_raw(self):
-            return self._parse_step_result(await self._ask_raw("reset", kwargs))
+            return self._parse_step_result(await self._reset_raw(kwargs))
         call = self._reset_call(kwargs)
         result: StepResult[ObsT] = call.finished(await self._home.perform(call))
         return result
+
+    async def _connect_its_way(self) -> None:
+        running, task = asyncio.get_running_loop(), asyncio.current_task()
+        if self._connecting is task:  # its way to connect calls reset
+            return
+        async with self.__dict__.setdefault("_connect_turns", _turns()).of(running):
+            self._connecting = task
+            try:
+                await self._ensure_connected()
+            finally:
+                self._connecting = None
 
     async def _step_async(
         self, action: ActT, *, timeout_s: float | None = None
@@ -434,6 +452,9 @@ class EnvClient(
         refuse_trio()
         return call.finished(self._home.perform_blocking(call))
 
+    def _has_own(self, name: str) -> bool:
+        return _is_overridden(self, name)
+
     def _codec(self, hook: str) -> Codec:
         if self._known_codec is None:
             self._known_codec = self._found_codec(hook)
@@ -453,6 +474,10 @@ class EnvClient(
         return codec_of(*arguments[1:])
 
 
+def _turns() -> PerLoop[asyncio.Lock]:
+    return PerLoop(lambda _: asyncio.Lock())
+
+
 def _is_overridden(client: EnvClient[Any, Any, Any], *names: str) -> bool:
     # On the class or on the instance alike.
     return any(
@@ -463,18 +488,19 @@ def _is_overridden(client: EnvClient[Any, Any, Any], *names: str) -> bool:
 
 def is_raw(client: EnvClient[Any, Any, Any]) -> bool:
     """Tell whether its calls go by ``_send`` and ``_receive``; see `RawMessages`."""
-    return client._outside_ws is not None or _is_overridden(client, "_send", "_receive")
+    return client._outside is not None or _is_overridden(client, *EXCHANGES)
 
 
 def _is_plain(client: EnvClient[Any, Any, Any]) -> bool:
     # Neither `is_raw` nor hooks, on the class or on the instance; asked every step.
     try:
         return (
-            client._outside_ws is None
+            client._outside is None
             and client._step_payload.__func__ is _step_payload  # type: ignore[attr-defined]
             and client._parse_result.__func__ is _parse_result  # type: ignore[attr-defined]
             and client._send.__func__ is _send  # type: ignore[attr-defined]
             and client._receive.__func__ is _receive  # type: ignore[attr-defined]
+            and client._send_and_receive.__func__ is _send_and_receive  # type: ignore[attr-defined]
             and client._serialize_action.__func__ is _serialize_action  # type: ignore[attr-defined]
             and client._parse_step_result.__func__ is _parse_step_result  # type: ignore[attr-defined]
         )
@@ -485,7 +511,7 @@ def _is_plain(client: EnvClient[Any, Any, Any]) -> bool:
 # What an override is compared with; the class itself may be patched later.
 _OWN: Final = {
     name: member
-    for cls in (RawMessages, EnvClient)
+    for cls in (RawMessages, Family, EnvClient)
     for name, member in vars(cls).items()
     if callable(member)
 }
@@ -495,3 +521,4 @@ _serialize_action = EnvClient._serialize_action
 _parse_step_result = EnvClient._parse_step_result
 _send = EnvClient._send
 _receive = EnvClient._receive
+_send_and_receive = EnvClient._send_and_receive

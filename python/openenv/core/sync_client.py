@@ -128,7 +128,7 @@ class SyncEnvClient(Generic[ActT, ObsT, StateT]):
         return blocking
 
     def _run(self, name: str, *args: Any, **kwargs: Any) -> Any:
-        self._async._home.refuse_own_loop()  # noqa: SLF001 - two faces of one client
+        self._async._refuse_own_loop()  # noqa: SLF001 - two faces of one client
         method = getattr(self._async, name)
         return run_in_background(_awaited(method, *args, **kwargs))
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import inspect
 import sys
 from typing import TYPE_CHECKING, Final, TypeVar, cast
 
 from openenv.core._client.io_thread import run_in_background
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Coroutine
+    from collections.abc import Awaitable, Callable, Coroutine, Iterator
     from typing import Any
 
 _ResultT = TypeVar("_ResultT")
@@ -36,6 +38,22 @@ def now_or_later(coroutine: Coroutine[Any, Any, _ResultT]) -> Awaitable[_ResultT
         coroutine.close()
         raise
     return cast("Awaitable[_ResultT]", run_in_background(coroutine))
+
+
+async def awaited(result: object) -> Any:  # noqa: ANN401 - what it is awaited for
+    """Return a result that may have to be awaited first."""
+    return await result if inspect.isawaitable(result) else result
+
+
+@contextlib.contextmanager
+def outside_of_loops() -> Iterator[None]:
+    """Have the block see no running loop; the one of this thread stands still."""
+    loop = running_loop()
+    asyncio._set_running_loop(None)  # noqa: SLF001 - documented
+    try:
+        yield
+    finally:
+        asyncio._set_running_loop(loop)  # noqa: SLF001 - documented
 
 
 def refuse_trio() -> None:

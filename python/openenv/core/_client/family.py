@@ -1,6 +1,6 @@
 """More sessions of one client: clients of their own that end with it."""
 
-# ruff: noqa: SLF001 - one class's insides, seen from its children
+# ruff: noqa: ANN401, SLF001 - one class's insides, seen from its children
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ import threading
 import weakref
 from typing import TYPE_CHECKING, Any, Final, Self, cast
 
-from openenv.core._client.dual import now_or_later
+from openenv.core._client.dual import awaited, now_or_later
 from openenv.core._client.http import get_json
 from openenv.core._client.turns import closed_meanwhile
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable
+    from collections.abc import Awaitable, Callable
 
     from openenv.core._client.home import Home
     from openenv.core._client.settings import Settings
@@ -68,11 +68,11 @@ class Family:
         with _adopting:
             self._child_clients += (child,)
         try:
-            await child.connect()
+            await child._call_own("connect")
             # On another thread the parent may have closed it before it began.
             self._refuse_closed_since(closes)
         except BaseException:
-            await child.close()
+            await child._call_own("close")
             raise
         return cast("Self", child)
 
@@ -99,12 +99,19 @@ class Family:
         with _adopting:
             children, self._child_clients = self._child_clients, ()
             self._closes += 1
-        ends = (child.close() for child in children)
+        ends = (child._call_own("close") for child in children)
         return asyncio.gather(*ends, return_exceptions=True)
 
     def _refuse_closed_since(self, closes: int) -> None:
         if self._closes != closes:
             raise closed_meanwhile()
+
+    async def _call_own(self, name: str) -> Any:
+        """Call a method in a loop, where an override may not expect one."""
+        method = getattr(self, name)
+        if is_plain_override(self, name, method):
+            return await awaited(await asyncio.to_thread(method))
+        return await method()
 
     def _leave_parent(self) -> None:
         parent = None if self._parent is None else self._parent()
@@ -112,6 +119,11 @@ class Family:
             with _adopting:
                 others = (child for child in parent._child_clients if child is not self)
                 parent._child_clients = tuple(others)
+
+
+def is_plain_override(client: Any, name: str, method: Callable[..., Any]) -> bool:
+    """Tell whether a method expects values of what it calls, as outside of loops."""
+    return not inspect.iscoroutinefunction(method) and client._has_own(name)
 
 
 def _accepted(cls: type, options: dict[str, Any]) -> dict[str, Any]:

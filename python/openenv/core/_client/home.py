@@ -190,11 +190,22 @@ class Home:
         if loop is None:
             coroutine.close()
             raise RuntimeError(_LOOP_ENDED)
-        future = asyncio.run_coroutine_threadsafe(coroutine, loop)
-        try:
-            return await asyncio.wrap_future(future)
-        except asyncio.CancelledError:
-            task = asyncio.current_task()
-            if future.cancelled() and (task is None or not task.cancelling()):
-                raise ConnectionClosed(_GOING_AWAY, _LOOP_ENDED) from None
-            raise  # the caller's own cancellation
+        return await hand_over(loop, coroutine)
+
+
+async def hand_over(
+    loop: asyncio.AbstractEventLoop, coroutine: Coroutine[Any, Any, _ResultT]
+) -> _ResultT:
+    """Run a coroutine on a loop of another thread and await its result.
+
+    Raises:
+        ConnectionClosed: That loop ended under it.
+    """
+    future = asyncio.run_coroutine_threadsafe(coroutine, loop)
+    try:
+        return await asyncio.wrap_future(future)
+    except asyncio.CancelledError:
+        task = asyncio.current_task()
+        if future.cancelled() and (task is None or not task.cancelling()):
+            raise ConnectionClosed(_GOING_AWAY, _LOOP_ENDED) from None
+        raise  # the caller's own cancellation

@@ -33,10 +33,11 @@ import random
 import time
 import warnings
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeVar
 
 from openenv.core._client.aio import open_connection
 from openenv.core._client.dial import parse_address
+from openenv.core._client.exchanges import Exchanges
 from openenv.core._client.to_the_end import to_the_end
 from openenv.core._client.turns import Turns
 from openenv.errors import (
@@ -62,6 +63,8 @@ if TYPE_CHECKING:
     from openenv.core._client.turns import Place
     from openenv.core._native import native
 
+# Close codes of a server that went, whatever it was asked.
+SERVER_WENT: Final = frozenset({1000, 1001, 1005, 1006, 1012})
 # A good server answers the goodbye in one round trip.
 _CLOSE_PATIENCE_S: Final = 1.0
 # How long a session that this client gave back may still count at the server.
@@ -82,7 +85,6 @@ _PASSING_CAUSES: Final = (
     ConnectionResetError,
     ConnectionClosed,
 )
-_SERVER_WENT: Final = frozenset({1000, 1001, 1005, 1006, 1012})
 
 _ResultT = TypeVar("_ResultT")
 
@@ -119,6 +121,7 @@ class Link:
         self.ready: Connection | None = None
         """The connection of a begun session with nothing in a step's way: it may be
         asked past this link, by `Connection.ask` and, if that fails, `fail`."""
+        self.exchanges = Exchanges()
         self._settings = settings
         self._provider = provider
         self._connection: Connection | None = None
@@ -135,8 +138,12 @@ class Link:
 
     @property
     def is_in_use(self) -> bool:
-        """Tell whether there is a connection, or somebody is waiting for one."""
-        return self._connection is not None or bool(self._turns)
+        """Tell whether there is a connection, or a call under way that may need one."""
+        return (
+            self._connection is not None
+            or bool(self._turns)
+            or self.exchanges.turn.locked()
+        )
 
     def forget(self) -> None:
         """Be as new; for a link without a connection."""
@@ -148,11 +155,13 @@ class Link:
         if self._connection is not None and self._begun:
             self._lost = why
         self.ready = self._connection = None
+        self.end_exchanges()
         self._turns = Turns()
         self._given_back_until = -math.inf
 
     def lose(self, why: str) -> None:
         """Have the session be lost that a caller spoke to past this link."""
+        self.ready = None
         self._begun, self._lost = True, why
 
     def limit_s(self, call: Call) -> float | None:
@@ -170,6 +179,24 @@ class Link:
                 return None
             limit_s = self._settings.message_timeout_s
         return None if limit_s is None or limit_s > _LONGEST_LIMIT_S else limit_s
+
+    @property
+    def is_lost(self) -> bool:
+        """Tell whether the session is; takes note of a connection that has ended."""
+        connection = self._connection
+        if connection is not None and not connection.is_open:
+            self._end(connection, connection.refusal)
+        return self._lost is not None
+
+    def raise_lost(self) -> NoReturn:
+        """Raise the `SessionLost` of the session that is."""
+        cause = self._lost if isinstance(self._lost, BaseException) else None
+        raise SessionLost(str(self._lost)) from cause
+
+    def end_exchanges(self) -> None:
+        """Have the single messages under way be another session's."""
+        self.exchanges.ended = True
+        self.exchanges = Exchanges()
 
     # --- calls ----------------------------------------------------------------
 
@@ -274,6 +301,8 @@ class Link:
         called from now on begins anew.
         """
         connection, self._connection = self._connection, None
+        self.exchanges.give_up()
+        self.end_exchanges()
         self.forget()
         self._turns.end_all()
         await to_the_end(self._close_in(self._turns.place(), connection))
@@ -296,7 +325,7 @@ class Link:
             # The server went before this loop could notice, and its session with
             # it: nothing is done twice when a session that is gone is replaced.
             fresh = self._connection is not stale or stale is None
-            if fresh or exc.code not in _SERVER_WENT:
+            if fresh or exc.code not in SERVER_WENT:
                 raise
         return await self._patiently(lambda: self._reset_once(call, started))
 
@@ -378,12 +407,8 @@ class Link:
     async def _usable(
         self, deadline: float, give_up: float, *, takes_lost: bool
     ) -> Connection:
-        connection = self._connection
-        if connection is not None and not connection.is_open:
-            self._end(connection, connection.refusal)
-        if self._lost is not None and not takes_lost:
-            cause = self._lost if isinstance(self._lost, BaseException) else None
-            raise SessionLost(str(self._lost)) from cause
+        if self.is_lost and not takes_lost:
+            self.raise_lost()
         if self._connection is None:
             self._connection = await self._open(deadline, give_up)
         return self._connection

@@ -22,14 +22,15 @@ _NOT_COPIED: Final = frozenset(
     {
         "_child_clients",
         "_closes",
+        "_connect_turns",
+        "_connecting",
         "_home",
         "_known_codec",
         "_lifetime",
-        "_outside_ws",
+        "_outside",
+        "_own_socket",
         "_parent",
-        "_sent",
         "_sync_face",
-        "_turn",
     }
 )
 
