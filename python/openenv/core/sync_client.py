@@ -1,6 +1,6 @@
 """The blocking face of a client (upstream: core/sync_client.py)."""
 
-# ruff: noqa: ANN401 - upstream's signatures
+# ruff: noqa: ANN401, SLF001 - upstream's signatures; two faces of one client
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any, Generic, Self
 
 from typing_extensions import override
 
+from openenv.core._client.dual import awaited, outside_of_loops
+from openenv.core._client.family import is_plain_override
 from openenv.core._client.io_thread import run_in_background
 from openenv.core.client_types import ActT, ObsT, StateT, StepResult
 
@@ -26,10 +28,11 @@ __all__ = ["SyncEnvClient"]
 class SyncEnvClient(Generic[ActT, ObsT, StateT]):
     """Offer a client's methods as blocking calls.
 
-    What the client's class overrides is run. Its other coroutine methods can be called
-    here too and block; all other attributes are the client's. All calls are served
-    by the process's one I/O thread, so this works inside a running event loop as well
-    (and blocks it). ``close`` leaves the face usable.
+    What the client's class overrides is run: coroutine functions on the process's one
+    I/O thread, others in the caller's, where the client's methods give values. Its
+    other coroutine methods can be called here too and block; all other attributes are
+    the client's. This works inside a running event loop as well (and blocks it).
+    ``close`` leaves the face usable.
 
     Args:
         async_client: The client; it may be used both ways.
@@ -128,9 +131,16 @@ class SyncEnvClient(Generic[ActT, ObsT, StateT]):
         return blocking
 
     def _run(self, name: str, *args: Any, **kwargs: Any) -> Any:
-        self._async._refuse_own_loop()  # noqa: SLF001 - two faces of one client
-        method = getattr(self._async, name)
-        return run_in_background(_awaited(method, *args, **kwargs))
+        client = self._async
+        client._refuse_own_loop()
+        method = getattr(client, name)
+        if not is_plain_override(client, name, method):
+            return run_in_background(_called(method, *args, **kwargs))
+        with outside_of_loops():
+            result = method(*args, **kwargs)
+            if inspect.isawaitable(result):
+                return run_in_background(awaited(result))
+            return result
 
 
 def _face_of(
@@ -139,8 +149,6 @@ def _face_of(
     return client.sync()
 
 
-async def _awaited(method: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-    # Called on the I/O loop, where the client's methods return awaitables; an
-    # override may be a plain function that gives its result.
-    result = method(*args, **kwargs)
-    return await result if inspect.isawaitable(result) else result
+async def _called(method: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    # Called on the I/O loop, where the client's methods return awaitables.
+    return await awaited(method(*args, **kwargs))

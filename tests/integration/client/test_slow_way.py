@@ -10,8 +10,10 @@ from unittest.mock import AsyncMock, patch
 
 import pytest
 from tests.integration.client.in_thread import scripted_in_thread
+from tests.support.processes import wait_until
 from websockets.asyncio.client import connect
 
+from openenv.core.env_client import EnvClient
 from openenv.core.generic_client import GenericEnvClient
 from openenv.errors import (
     ConnectionClosed,
@@ -629,3 +631,81 @@ async def test_what_is_no_message_is_the_peers_fault(text):
         await client.step({})
     with pytest.raises(SessionLost, match="no message"):
         await client.step({})
+
+
+# --- plain overrides behind the blocking face ----------------------------------------
+
+
+class Plain(GenericEnvClient):
+    """Override by plain functions that use what they call."""
+
+    closed = 0
+
+    def reset(self, **kwargs):
+        result = super().reset(**kwargs)
+        self.last = result.observation
+        return result
+
+    def step(self, action, **kwargs):
+        return super().step(action | {"more": 1}, **kwargs)
+
+    def close(self):
+        super().close()
+        self.closed += 1
+
+
+def test_plain_overrides_get_values_behind_the_blocking_face(server):
+    client = Plain(server.url)
+    with client.sync() as face:
+        first = face.reset(seed=1)
+        assert first.observation == client.last
+        assert {"it": 1, "more": 1} == face.step({"it": 1}).observation["echo"]
+
+    assert 1 == client.closed
+    wait_until(lambda: server.said_goodbye == 1, 5)
+
+
+async def test_they_do_so_inside_a_running_loop(server):
+    loop = asyncio.get_running_loop()
+    client = Plain(server.url)
+    with client.sync() as face:
+        assert face.reset().observation == client.last
+        assert loop is asyncio.get_running_loop()
+
+
+@pytest.mark.parametrize("blocking", [True, False])
+def test_they_do_so_in_further_sessions(server, blocking):
+    class Connects(Plain):
+        def connect(self):
+            self.session = super().connect()._ws
+            return self
+
+    client = Connects(server.url)
+    if blocking:
+        child = client.sync().new_session().async_client
+        client.sync().close()
+    else:
+
+        async def use():
+            child = await client.new_session()
+            await EnvClient.close(client)
+            return child
+
+        child = asyncio.run(use())
+
+    assert child.session is not None
+    assert 1 == child.closed
+    wait_until(lambda: server.said_goodbye == 1, 5)
+
+
+def test_a_plain_override_may_return_an_awaitable(server):
+    class Later(GenericEnvClient):
+        def reset(self, **kwargs):
+            return self.begin(**kwargs)
+
+        async def begin(self, **kwargs):
+            return await super().reset(**kwargs)
+
+    client = Later(server.url)
+    with client.sync() as face:
+        assert 1 == face.reset().observation["session"]
