@@ -12,6 +12,8 @@ before such threads have: its exit interrupts a start.
 
     stopped ──start──> running ──stop──> stopped
                           └─stop fails─> pending ──stop again──> stopped
+
+A forked child shares what runs, and leaves it to the process that started it.
 """
 
 # ruff: noqa: ANN401 - providers are known by their methods
@@ -22,6 +24,7 @@ import asyncio
 import atexit
 import concurrent.futures
 import inspect
+import os
 import threading
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
@@ -114,6 +117,7 @@ class ClientProvider:
         self._state: Literal["pending", "running", "stopped"] = (
             "stopped" if self._owns_url else "running"
         )
+        self._owner_pid = os.getpid()
         self._run = 0
         self._stopping = threading.Lock()
 
@@ -139,6 +143,7 @@ class ClientProvider:
         if self._owns_url and self._state == "stopped":
             self._launch.refuse_unfit()
             self._state = "running"
+            self._owner_pid = os.getpid()
             self._run += 1
             # Not in `run`: its thread may begin after an interruption.
             self._launch.interrupted.clear()
@@ -163,7 +168,8 @@ class ClientProvider:
             run: What `give_up` said, so that a later start is left alone.
         """
         run = self._run if run is None else run
-        if self._state == "stopped" or self._run != run:
+        is_forked = os.getpid() != self._owner_pid
+        if self._state == "stopped" or self._run != run or is_forked:
             return
         self._state = "pending"
         await _in_thread(lambda: self._stop_now(run))

@@ -30,10 +30,16 @@ class ExitHook:
 
     def clear(self) -> None:
         """Have nothing called any more."""
+        self._owner_pid = None
         atexit.unregister(self._call)
 
+    @property
+    def is_another_process(self) -> bool:
+        """Whether what runs was started by the process that forked this one."""
+        return self._owner_pid not in {None, os.getpid()}
+
     def _call(self, callback: Callable[[], None]) -> None:
-        if os.getpid() == self._owner_pid:
+        if not self.is_another_process:
             callback()
 
 

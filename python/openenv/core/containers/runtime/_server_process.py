@@ -116,7 +116,12 @@ class ServerProcess(RuntimeProvider):
 
     @override
     def stop(self) -> None:
-        """Stop the server and its children; SIGKILL follows after 10 s."""
+        """Stop the server and its children; SIGKILL follows after 10 s.
+
+        In a forked child it leaves alone what its parent has started.
+        """
+        if self._exit_hook.is_another_process:
+            return
         process = self._process
         if process is not None:
             process.stop(STOP_TIMEOUT_S)

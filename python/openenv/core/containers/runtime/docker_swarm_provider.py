@@ -169,11 +169,14 @@ class DockerSwarmProvider(ContainerProvider):
     def stop_container(self) -> None:
         """Remove the service and wait until its containers are gone.
 
-        Does nothing where there is none. After an error it can be called again.
+        Does nothing where there is none, and in a forked child where it is the
+        parent's. After an error it can be called again.
 
         Raises:
             ProviderError: The engine does not answer or refuses.
         """
+        if self._exit_hook.is_another_process:
+            return
         with told(_NAME, f"cannot remove service {self._service_name}"):
             self._remove(_REMOVE_TIMEOUT_S)
 

@@ -154,12 +154,15 @@ class KubernetesProvider(ContainerProvider):
     def stop_container(self) -> None:
         """Delete the objects and wait until they are gone.
 
-        Does nothing where there are none. After an error it can be called again; the
-        lease is renewed no longer in any case.
+        Does nothing where there are none, and in a forked child where they are the
+        parent's. After an error it can be called again; the lease is renewed no longer
+        in any case.
 
         Raises:
             ProviderError: The cluster refuses or does not answer.
         """
+        if self._exit_hook.is_another_process:
+            return
         self._interrupted.clear()
         if self._run is not None:
             self._run.remove()

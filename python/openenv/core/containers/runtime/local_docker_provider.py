@@ -190,11 +190,14 @@ class LocalDockerProvider(ContainerProvider):
     def stop_container(self) -> None:
         """Stop the container, kill it if it does not end in time, and remove it.
 
-        Does nothing where there is none. After an error it can be called again.
+        Does nothing where there is none, and in a forked child where it is the
+        parent's. After an error it can be called again.
 
         Raises:
             ProviderError: The engine does not answer or refuses.
         """
+        if self._exit_hook.is_another_process:
+            return
         with told(_NAME, f"cannot stop container {self._container_name}"):
             if self._container_name is not None:
                 with gone_is_fine():

@@ -92,7 +92,9 @@ class UVProvider(ServerProcess):
 
     @override
     def stop(self) -> None:
-        """Stop the server and its children, and remove the clone."""
+        """Stop the server and its children, and remove the clone; as above."""
+        if self._exit_hook.is_another_process:
+            return
         try:
             super().stop()
         finally:
