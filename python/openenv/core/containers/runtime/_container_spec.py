@@ -6,18 +6,30 @@ import io
 import re
 import secrets
 import tarfile
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
+from ipaddress import ip_address
 from typing import TYPE_CHECKING, Any, Final
 
+from openenv.core.containers.runtime._checked import (
+    checked_command,
+    checked_port,
+    checked_positive,
+    checked_text,
+    checked_text_mapping,
+    checked_texts,
+    checked_whole,
+)
 from openenv.core.containers.runtime._docker_engine import (
     device_request,
     gone_is_fine,
+    refuse_memory,
 )
 from openenv.core.containers.runtime._owner import own_labels
 from openenv.errors import ProviderError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from docker import DockerClient
 
@@ -44,7 +56,7 @@ class ContainerOptions:
             zombies are reaped.
         command: Instead of the image's.
         labels: Labels besides the owner's.
-        publish_host: The engine's address at which the port is published.
+        publish_host: The engine's IP address at which the port is published.
     """
 
     container_port: int | None = None
@@ -58,6 +70,23 @@ class ContainerOptions:
     labels: Mapping[str, str] | None = None
     publish_host: str | None = None
 
+    def __post_init__(self) -> None:
+        checked_port("container_port", self.container_port)
+        checked_positive("cpus", self.cpus)
+        checked_command(self.command)
+        if self.volumes is not None and not isinstance(self.volumes, Mapping):
+            checked_texts("volumes", self.volumes)
+        if self.network is not None:
+            checked_text("network", self.network)
+        if self.memory is not None:
+            refuse_memory("memory", self.memory)
+        if self.gpus is not None and self.gpus != "all":
+            checked_whole("gpus, unless 'all',", self.gpus, 1)
+        if self.labels is not None:
+            checked_text_mapping("labels", self.labels)
+        if self.publish_host is not None:
+            publish_address(self.publish_host)
+
     def arguments(self) -> dict[str, Any]:
         """Return the arguments of the SDK's ``create`` for all but ports."""
         return {
@@ -68,7 +97,10 @@ class ContainerOptions:
             "device_requests": None if self.gpus is None else device_request(self.gpus),
             "init": self.init,
             "command": self.command,
-            "labels": {**(self.labels or {}), **own_labels()},
+            "labels": {
+                **checked_text_mapping("labels", self.labels or {}),
+                **own_labels(),
+            },
         }
 
 
@@ -76,7 +108,8 @@ def options_of(provider: str, given: Mapping[str, Any]) -> ContainerOptions:
     """Make options of keyword arguments.
 
     Raises:
-        ValueError: One is unknown; names it.
+        TypeError: One is of another kind; names it.
+        ValueError: One is unknown or cannot be; names it.
     """
     known = {field.name for field in fields(ContainerOptions)}
     if unknown := sorted(set(given) - known):
@@ -86,6 +119,23 @@ def options_of(provider: str, given: Mapping[str, Any]) -> ContainerOptions:
         )
         raise ValueError(message)
     return ContainerOptions(**given)
+
+
+def publish_address(host: str) -> str:
+    """Return the IP address of the engine's at which a port is to be published.
+
+    The engine publishes on all of its addresses for what is none.
+
+    Raises:
+        ValueError: It is neither an IP address nor ``localhost``.
+    """
+    if host == "localhost":
+        return "127.0.0.1"
+    try:
+        return str(ip_address(checked_text("publish_host", host)))
+    except ValueError:
+        message = f"publish_host must be an IP address, not {host!r}"
+        raise ValueError(message) from None
 
 
 def container_name(image: str, infix: str = "") -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 import threading
 from contextlib import closing, contextmanager, suppress
 from queue import Empty, SimpleQueue
@@ -208,6 +209,42 @@ def device_request(gpus: int | str) -> list[Any]:
     """Return what asks for some or ``all`` GPUs, as ``docker run --gpus`` does."""
     count = -1 if gpus == "all" else int(gpus)
     return [docker.types.DeviceRequest(count=count, capabilities=[["gpu"]])]
+
+
+def refuse_memory(name: str, value: object) -> None:
+    """Refuse what is no size of memory.
+
+    Raises:
+        TypeError: It is neither text nor a whole number; the caller's fault.
+        ValueError: It is no such text, or less than a byte; likewise.
+    """
+    what = "a size such as '512m', or bytes"
+    if not isinstance(value, str | int) or isinstance(value, bool):
+        message = f"{name} must be {what}, not {type(value).__name__}"
+        raise TypeError(message)
+    try:
+        size_bytes = float(docker.utils.parse_bytes(value))
+    except docker.errors.DockerException:
+        size_bytes = 0
+    if size_bytes < 1:
+        message = f"{name} must be {what}, not {value!r}"
+        raise ValueError(message)
+
+
+def publishing_address(client: DockerClient) -> str:
+    """Return the IP address of the engine's at which this machine reaches it.
+
+    Not a name: the engine would publish on all of its addresses.
+
+    Raises:
+        ProviderError: The engine's host has a name that cannot be resolved.
+    """
+    host = published_host(client)
+    try:
+        return str(socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)[0][4][0])
+    except OSError as exc:
+        message = f"cannot resolve the engine's host {host}: {exc}; give publish_host="
+        raise ProviderError(message) from exc
 
 
 def service_arguments(

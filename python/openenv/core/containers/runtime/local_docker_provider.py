@@ -21,11 +21,17 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from typing_extensions import override
 
+from openenv.core.containers.runtime._checked import (
+    checked_env_vars,
+    checked_port,
+    checked_stop_timeout_s,
+)
 from openenv.core.containers.runtime._container_spec import (
     ContainerOptions,
     container_name,
     container_port,
     options_of,
+    publish_address,
 )
 from openenv.core.containers.runtime._docker_engine import (
     connect,
@@ -34,6 +40,7 @@ from openenv.core.containers.runtime._docker_engine import (
     last_lines,
     listening_ports,
     published_host,
+    publishing_address,
     pull,
     told,
 )
@@ -58,6 +65,7 @@ __all__ = ["LocalDockerProvider"]
 
 STOP_TIMEOUT_S: Final = 10.0  # what `docker stop` gives, and upstream with it
 _NAME: Final = "LocalDockerProvider"
+_CONSTRUCTORS: Final = frozenset({"on_progress", "pull", "stop_timeout_s"})
 _ENDED: Final = frozenset({"exited", "dead", "removing"})
 
 _log = logging.getLogger(__name__)
@@ -71,14 +79,15 @@ class LocalDockerProvider(ContainerProvider):
         env_vars: Environment variables where `start_container` is given none.
         pull: ``missing`` pulls an image that the engine does not have, ``always``
             asks the registry first, ``never`` does not ask it.
-        stop_timeout_s: Seconds that a server has to end after SIGTERM.
+        stop_timeout_s: Seconds that a server has to end after SIGTERM, a day at most.
         on_progress: Called with a line of text as an image is being pulled; by
             default the lines are logged.
         **options: See `ContainerOptions`; `start_container` overrides them.
 
     Raises:
         ProviderError: No engine answers.
-        ValueError: An unknown option or pull policy.
+        TypeError: An option is of another kind than it takes.
+        ValueError: An unknown option or pull policy, or a value that cannot be.
 
     Example:
         >>> def serve() -> str:
@@ -103,9 +112,9 @@ class LocalDockerProvider(ContainerProvider):
             raise ValueError(message)
         options_of(_NAME, options)
         self.image = image
-        self.env_vars = env_vars
+        self.env_vars = None if env_vars is None else checked_env_vars(env_vars)
         self.pull = pull
-        self.stop_timeout_s = stop_timeout_s
+        self.stop_timeout_s = checked_stop_timeout_s(stop_timeout_s)
         self._on_progress = on_progress or _log.info
         self._options = options
         self._container_id: str | None = None
@@ -146,7 +155,9 @@ class LocalDockerProvider(ContainerProvider):
         if not image:
             message = f"no image: give one to {_NAME} or to start_container"
             raise ValueError(message)
-        options = options_of(_NAME, {**self._options, **kwargs})
+        options = options_of(_NAME, self._given(kwargs))
+        port = checked_port("port", port, 0)
+        variables = checked_env_vars(self.env_vars if env_vars is None else env_vars)
         remove_strays_of(self._client)
         with told(_NAME, f"cannot start a container of {image}"):
             found = self._image(image)
@@ -156,7 +167,7 @@ class LocalDockerProvider(ContainerProvider):
             self._container_name = self._generate_container_name(image)
             self._exit_hook.set(self._discard)
             try:
-                container = self._create(found, port, inside, env_vars, options)
+                container = self._create(found, port, inside, variables, options)
                 self._container_id = container.id
                 container.start()
                 return self._url(container, inside, options)
@@ -199,12 +210,10 @@ class LocalDockerProvider(ContainerProvider):
         if self._exit_hook.is_another_process:
             return
         with told(_NAME, f"cannot stop container {self._container_name}"):
-            if self._container_name is not None:
-                with gone_is_fine():
-                    self._client.api.stop(
-                        self._container_name, timeout=round(self.stop_timeout_s)
-                    )
-            self._remove()
+            try:
+                self._end()
+            finally:
+                self._remove()
 
     def interrupt(self) -> None:
         """Let a start or a wait in another thread end soon, with an error.
@@ -219,6 +228,15 @@ class LocalDockerProvider(ContainerProvider):
         self.stop_container()
 
     # --- starting ---------------------------------------------------------------
+
+    def _given(self, options: Mapping[str, Any]) -> dict[str, Any]:
+        if constructors := sorted(_CONSTRUCTORS & {*options}):
+            message = (
+                f"{', '.join(constructors)} belong to the constructor: give "
+                f"provider={_NAME}({constructors[0]}=…)"
+            )
+            raise ValueError(message)
+        return {**self._options, **options}
 
     def _image(self, name: str) -> Any:
         found = None if self.pull == "always" else image_of(self._client, name)
@@ -238,18 +256,21 @@ class LocalDockerProvider(ContainerProvider):
         image: Any,
         port: int | None,
         inside: int,
-        env_vars: Mapping[str, str] | None,
+        env_vars: Mapping[str, str],
         options: ContainerOptions,
     ) -> Any:
-        environment = self.env_vars if env_vars is None else env_vars
         arguments = options.arguments()
         if options.network != "host":
-            host = options.publish_host or published_host(self._client)
+            host = (
+                publishing_address(self._client)
+                if options.publish_host is None
+                else publish_address(options.publish_host)
+            )
             arguments["ports"] = {f"{inside}/tcp": (host, port)}
         return self._client.containers.create(
             image.id,
             name=self._container_name,
-            environment=dict(environment or {}),
+            environment=dict(env_vars),
             **arguments,
         )
 
@@ -295,6 +316,13 @@ class LocalDockerProvider(ContainerProvider):
         return f"; inside, it listens on {listed} (container_port=…)" if ports else ""
 
     # --- ending -----------------------------------------------------------------
+
+    def _end(self) -> None:
+        if self._container_name is not None:
+            with gone_is_fine():
+                self._client.api.stop(
+                    self._container_name, timeout=round(self.stop_timeout_s)
+                )
 
     def _remove(self) -> None:
         if self._container_name is not None:
