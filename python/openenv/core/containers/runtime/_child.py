@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 STOP_TIMEOUT_S: Final = 10.0
 _MAX_LINE_BYTES: Final = 64 * 1024
+_GUARD_TIMEOUT_S: Final = 2.0  # it may be stopped by a signal
 _LAST_WORDS_S: Final = 1.0  # a grandchild may hold the output open for ever
 
 
@@ -128,11 +129,16 @@ class Child:
 
     def stop(self, timeout_s: float = STOP_TIMEOUT_S) -> None:
         """End the whole group: SIGTERM, and after so many seconds SIGKILL."""
-        self._signal(signal.SIGTERM)
+        self._process.terminate()  # the guard hands it on
         with suppress(subprocess.TimeoutExpired):
             self._process.wait(timeout_s)
+        if self._process.returncode is None:
+            # The guard ends what has left the group, then the group.
+            self._process.send_signal(signal.SIGUSR1)
+            with suppress(subprocess.TimeoutExpired):
+                self._process.wait(_GUARD_TIMEOUT_S)
         # Also when the leader has ended: its children may not have.
-        self._signal(signal.SIGKILL)
+        self._kill_group()
         self._process.wait()
         self._reader.join(_LAST_WORDS_S)
         self._lifeline.close()
@@ -153,10 +159,10 @@ class Child:
                 self._address = found[1]
                 self._told = None
 
-    def _signal(self, number: signal.Signals) -> None:
+    def _kill_group(self) -> None:
         # The group is named by its leader's id; it is gone when its last process is.
         with suppress(ProcessLookupError, PermissionError):
-            os.killpg(self._process.pid, number)
+            os.killpg(self._process.pid, signal.SIGKILL)
 
 
 def _exit(code: int) -> str:
