@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import re
 import socket
+import subprocess
 import sys
 import threading
+import time
 
 import pytest
 from tests.support.processes import wait_until
 
+from openenv.core._client import provider as provider_module
 from openenv.core._client.provider import Launch
 from openenv.core.containers import runtime
 from openenv.core.containers.runtime import ProcessProvider, _docker_engine
@@ -161,6 +165,129 @@ async def test_nor_is_it_stopped_by_a_client_cancelled_at_that_moment():
         await connecting
 
     assert ["start", "interrupt", "started"] == provider.log
+
+
+class Fails(Stubborn):
+    """Fail to start, or to be ready, and to stop."""
+
+    def __init__(self, failing):
+        super().__init__()
+        self._failing = failing
+
+    def start_container(self):
+        if self._failing == "start":
+            raise LookupError("the real reason")
+        if self._failing == "cancelled":
+            return super().start_container()
+        return "http://127.0.0.1:9"
+
+    def interrupt(self):
+        self._ended.set()
+
+    def stop_container(self):
+        super().stop_container()
+        raise OSError("no stop")  # as often as it is asked
+
+
+async def test_a_failing_stop_hides_no_error_of_the_start():
+    with pytest.raises(LookupError, match="the real reason") as raised:
+        await GenericEnvClient(provider=Fails("start")).connect()
+
+    (note,) = raised.value.__notes__
+    assert "the provider could not be stopped either: OSError('no stop')" == note
+
+
+async def test_nor_of_the_connection():
+    with pytest.raises(ConnectionError) as raised:
+        await GenericEnvClient(provider=Fails("connect")).connect()
+
+    assert "no stop" in raised.value.__notes__[0]
+
+
+async def test_nor_a_cancellation_or_a_timeout():
+    provider = Fails("cancelled")
+    with pytest.raises(TimeoutError):
+        await asyncio.wait_for(GenericEnvClient(provider=provider).connect(), 0.3)
+
+    assert "stop" in provider.log
+
+
+class Stalls(Stubborn):
+    """Start or stop only once the engine answers again."""
+
+    def __init__(self, where):
+        super().__init__()
+        self._where = where
+        self.answers = threading.Event()
+
+    def start_container(self):
+        self.log.append("start")
+        if self._where == "start":
+            self.answers.wait(20)
+        return "http://127.0.0.1:9"
+
+    def wait_for_ready(self, _url):
+        if self.log.count("start") > 1:
+            raise LookupError("the second time")
+        self._ended.wait(20)
+
+    def interrupt(self):
+        self._ended.set()
+
+    def stop_container(self):
+        if self._where == "stop":
+            self.answers.wait(20)
+        self.log.append("stop")
+
+
+@pytest.mark.parametrize("where", ["start", "stop"])
+async def test_a_cancelled_start_waits_for_no_engine_that_stalls(
+    where, monkeypatch, caplog
+):
+    monkeypatch.setattr(provider_module, "_PATIENCE_S", 0.3)
+    provider = Stalls(where)
+    client = GenericEnvClient(provider=provider)
+    began = time.monotonic()
+    with pytest.raises(TimeoutError):
+        await asyncio.wait_for(client.connect(), 0.3)
+
+    assert time.monotonic() - began < 3
+    assert "Stalls does not answer; what it has started is removed once" in caplog.text
+    assert ["start"] == provider.log
+    provider.answers.set()
+    # The next start waits for that, and the engine has nothing of the first one's.
+    with pytest.raises(LookupError):
+        await client.connect()
+    assert ["start", "stop", "start", "stop"] == provider.log
+
+
+def test_what_is_left_is_removed_at_the_exit():
+    code = (
+        "import asyncio\n"
+        "from tests.unit.providers import test_client_provider as tests\n"
+        "tests.provider_module._PATIENCE_S = 0.1\n"
+        "provider = tests.Stalls('start')\n"
+        "client = tests.GenericEnvClient(provider=provider)\n"
+        "provider.stop_container = lambda: print('stopped', flush=True)\n"
+        "async def connect():\n"
+        "    await asyncio.wait_for(client.connect(), 0.2)\n"
+        "try:\n"
+        "    asyncio.run(connect())\n"
+        "except TimeoutError:\n"
+        "    print('timeout', flush=True)\n"
+        "tests.threading.Timer(0.5, provider.answers.set).start()\n"
+    )
+    path = os.pathsep.join(filter(None, sys.path))
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env={**os.environ, "PYTHONPATH": path},  # noqa: TID251 - handed on
+        stdout=subprocess.PIPE,
+        text=True,
+        timeout=15,
+        check=False,
+    )
+
+    assert ["timeout", "stopped"] == done.stdout.split()
 
 
 def test_an_idle_provider_that_is_interrupted_starts_all_the_same(monkeypatch):

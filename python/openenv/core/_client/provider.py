@@ -13,6 +13,9 @@ before such threads have: its exit interrupts a start.
     stopped ──start──> running ──stop──> stopped
                           └─stop fails─> pending ──stop again──> stopped
 
+A start or stop that is cancelled is waited for some seconds only, since an engine may
+not answer: it goes on on its thread, and whoever starts next, or exits, waits for that.
+
 A forked child shares what runs, and leaves it to the process that started it.
 """
 
@@ -24,13 +27,15 @@ import asyncio
 import atexit
 import concurrent.futures
 import inspect
+import logging
+import math
 import os
+import sys
 import threading
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeGuard, TypeVar
 
 from openenv.core._client.dial import with_ws_path
-from openenv.core._client.to_the_end import ended
 from openenv.core.containers.runtime._one_start import AlreadyRunning
 from openenv.errors import ProviderError
 
@@ -41,6 +46,11 @@ if TYPE_CHECKING:
 
 _ResultT = TypeVar("_ResultT")
 _INTERRUPT_EVERY_S: Final = 0.1
+# Of a start and of the stop after it, each; an engine's client waits a minute.
+_PATIENCE_S: Final = 5.0
+_NOTE: Final = "the provider could not be stopped either"
+
+_log = logging.getLogger(__name__)
 
 
 class Launch:
@@ -120,6 +130,7 @@ class ClientProvider:
         self._owner_pid = os.getpid()
         self._run = 0
         self._stopping = threading.Lock()
+        self._left: concurrent.futures.Future[Any] | None = None
 
     @property
     def provider(self) -> Any | None:
@@ -134,6 +145,9 @@ class ClientProvider:
             TypeError: The object is no provider.
             ValueError: It needs arguments that a client cannot know.
         """
+        if self._left is not None:
+            await asyncio.wait((asyncio.wrap_future(self._left),))
+            self._left = None
         if self._state == "pending":
             if not self._owns_url:
                 raise RuntimeError(
@@ -148,9 +162,10 @@ class ClientProvider:
             # Not in `run`: its thread may begin after an interruption.
             self._launch.interrupted.clear()
             try:
-                url = await _in_thread(self._started, self._launch.interrupt)
-            except asyncio.CancelledError:
-                await self.stop()  # the start may have been done by then
+                url = await self._in_thread(self._started, self._launch.interrupt)
+            except asyncio.CancelledError as exc:
+                # The start may have been done by then.
+                await self._stop_after(exc, self._run)
                 raise
             self._settings.base_url = url.rstrip("/")
             self._settings.ws_url = with_ws_path(url)
@@ -168,16 +183,71 @@ class ClientProvider:
             run: What `give_up` said, so that a later start is left alone.
         """
         run = self._run if run is None else run
+        exc = sys.exception()
+        # A client that fails to connect stops once more, and what failed is not to be
+        # replaced; a cancellation is not to be held up.
+        if isinstance(exc, asyncio.CancelledError) or _is_noted(exc):
+            await self._stop_after(exc, run)
+        else:
+            await self._stop(run)
+
+    async def stop_if_owned(self) -> None:
+        """Stop it after a failed connection, if it was started for that.
+
+        To be called while the connection's error is handled, which it does not replace.
+        """
+        if not self._owns_url:
+            return
+        exc = sys.exception()
+        if exc is None:
+            await self.stop()
+        else:
+            await self._stop_after(exc, self._run)
+
+    async def _stop_after(self, first: BaseException, run: int) -> None:
+        hurried = isinstance(first, asyncio.CancelledError)
+        is_left = self._left is not None and not self._left.done()
+        if _is_noted(first) or (hurried and is_left):
+            return  # tried just now, or goes on for as long as that takes
+        try:
+            await self._stop(run, hurried=hurried)
+        except asyncio.CancelledError:
+            if not hurried:
+                raise
+        except Exception as exc:  # noqa: BLE001 - a provider is foreign code
+            _note(first, exc)
+
+    async def _stop(self, run: int, *, hurried: bool = False) -> None:
         is_forked = os.getpid() != self._owner_pid
         if self._state == "stopped" or self._run != run or is_forked:
             return
         self._state = "pending"
-        await _in_thread(lambda: self._stop_now(run))
+        await self._in_thread(lambda: self._stop_now(run), hurried=hurried)
 
-    async def stop_if_owned(self) -> None:
-        """Stop it after a failed connection, if it was started for that."""
-        if self._owns_url:
-            await self.stop()
+    async def _in_thread(
+        self,
+        function: Callable[[], _ResultT],
+        interrupt: Callable[[], None] | None = None,
+        *,
+        hurried: bool = False,
+    ) -> _ResultT:
+        """Run a start or a stop on a thread of its own.
+
+        Raises:
+            asyncio.CancelledError: It was cancelled, or is `hurried` for that. What did
+                not end soon after that goes on on its thread.
+        """
+        future = _begun(function, interrupt)
+        try:
+            return await _patiently(future, interrupt, hurried=hurried)
+        except _NotEnded as exc:
+            self._left = future
+            _log.warning(
+                "%s does not answer; what it has started is removed once it does, and "
+                "is left there if this process is killed before that",
+                type(self.provider).__name__,
+            )
+            raise asyncio.CancelledError(*exc.args) from None
 
     def _started(self) -> str:
         try:
@@ -188,9 +258,12 @@ class ClientProvider:
             # is cancelled meanwhile does not see this error.
             self._state = "stopped"
             raise
-        except BaseException:
+        except BaseException as exc:
             self._state = "pending"
-            self._stop_now(self._run)
+            try:
+                self._stop_now(self._run)
+            except Exception as failure:  # noqa: BLE001 - a provider is foreign code
+                _note(exc, failure)
             raise
         return url
 
@@ -260,13 +333,25 @@ def _stop(provider: Any) -> None:
         provider.stop()
 
 
-async def _in_thread(
-    function: Callable[[], _ResultT], interrupt: Callable[[], None] | None = None
-) -> _ResultT:
+def _note(first: BaseException, failure: Exception) -> None:
+    first.add_note(f"{_NOTE}: {failure!r}")
+
+
+def _is_noted(exc: BaseException | None) -> TypeGuard[BaseException]:
+    return any(note.startswith(_NOTE) for note in getattr(exc, "__notes__", ()))
+
+
+class _NotEnded(Exception):  # noqa: N818 - STYLE 8: named by what happened
+    """Say that what was cancelled goes on; has the arguments of the cancellation."""
+
+
+def _begun(
+    function: Callable[[], _ResultT], interrupt: Callable[[], None] | None
+) -> concurrent.futures.Future[_ResultT]:
     # A thread of its own: a start takes long, and the loop's executor has few, which
-    # other code waits for. It cannot be cancelled: what it started must be known
-    # before going on.
+    # other code waits for.
     future: concurrent.futures.Future[_ResultT] = concurrent.futures.Future()
+    future.set_running_or_notify_cancel()  # who waits no longer does not end it
     thread = threading.Thread(
         target=_fulfil, args=(future, function), name="openenv-provider", daemon=True
     )
@@ -275,8 +360,37 @@ async def _in_thread(
         thread.start()
     except RuntimeError:  # the interpreter is exiting, and no other work waits
         del _under_way[thread]
-        return function()
-    return await ended(asyncio.wrap_future(future), interrupt, _INTERRUPT_EVERY_S)
+        _fulfil(future, function)
+    return future
+
+
+async def _patiently(
+    future: concurrent.futures.Future[_ResultT],
+    interrupt: Callable[[], None] | None,
+    *,
+    hurried: bool,
+) -> _ResultT:
+    # A thread cannot be cancelled: what it started should be known before going on.
+    waiting, loop = asyncio.wrap_future(future), asyncio.get_running_loop()
+    cancelled_with: tuple[Any, ...] | None = None
+    patience_ends = loop.time() + _PATIENCE_S if hurried else math.inf
+    while not waiting.done():
+        if loop.time() >= patience_ends:
+            waiting.cancel()
+            raise _NotEnded(*(cancelled_with or ()))
+        # Again and again: the thread may be about to begin what can be interrupted.
+        if cancelled_with is not None and interrupt is not None:
+            interrupt()
+        pause_s = None if patience_ends == math.inf else _INTERRUPT_EVERY_S
+        try:
+            await asyncio.wait((waiting,), timeout=pause_s)
+        except asyncio.CancelledError as exc:
+            cancelled_with = exc.args
+            patience_ends = min(patience_ends, loop.time() + _PATIENCE_S)
+    if cancelled_with is None:
+        return waiting.result()
+    # The caller hears of the cancellation, and of an error as its cause.
+    raise asyncio.CancelledError(*cancelled_with) from waiting.exception()
 
 
 def _fulfil(
