@@ -7,6 +7,8 @@ import re
 import subprocess
 import sys
 import textwrap
+import threading
+from pathlib import Path
 
 import pytest
 from tests.support.processes import wait_until
@@ -31,6 +33,10 @@ def start(code, **options):
     return child, int(child._address)
 
 
+def open_files():
+    return len([*Path("/proc/self/fd").iterdir()])
+
+
 def is_gone(pid):
     try:
         os.kill(pid, 0)
@@ -48,6 +54,40 @@ def test_a_server_that_leaves_its_group_is_stopped(code):
     child.stop(1.0)
 
     wait_until(lambda: is_gone(pid), 5)
+
+
+def test_a_daemon_that_holds_the_output_keeps_neither_thread_nor_file():
+    daemon = (
+        "import os, subprocess, time; "
+        "subprocess.Popen(['sleep', '8'], start_new_session=True); "
+        "print('pid', os.getpid(), flush=True); os._exit(0)"
+    )
+    before = open_files()
+    for _ in range(3):
+        child, _pid = start(daemon)
+        child.stop(1.0)
+
+    assert before == open_files()
+    assert not [
+        thread.name
+        for thread in threading.enumerate()
+        if thread.name.startswith("openenv-output")
+    ]
+
+
+def test_an_error_shows_a_bounded_and_printable_end_of_the_output():
+    noise = (
+        "import os, time; os.write(1, b'start' + b'x' * 5_000_000); "
+        "os.write(1, b'\\n\\x1b[31mred\\x00\\npid 1\\n'); time.sleep(60)"
+    )
+    child, _pid = start(noise)
+    child.stop(1.0)
+    told = child.last_lines()
+
+    assert len(told) < 9000
+    assert r"\x1b[31mred\x00" in told
+    assert told.isascii()
+    assert told.replace("\n", "").isprintable()
 
 
 @pytest.mark.parametrize("code", [LEAVES_ITS_GROUP, GRANDCHILD_LEAVES])

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Final
 from openenv.core.containers.runtime import _guard
 from openenv.core.containers.runtime._lifeline import Lifeline
 from openenv.core.containers.runtime._output import SHOWN_LINES, shown
+from openenv.core.containers.runtime._output_reader import OutputReader
 from openenv.core.containers.runtime._readiness import POLL_INTERVAL_S
 from openenv.errors import ProviderError
 
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 STOP_TIMEOUT_S: Final = 10.0
-_MAX_LINE_BYTES: Final = 64 * 1024
 _GUARD_TIMEOUT_S: Final = 2.0  # it may be stopped by a signal
 _LAST_WORDS_S: Final = 1.0  # a grandchild may hold the output open for ever
 
@@ -60,11 +60,12 @@ class Child:
         self._told = told
         self._address: str | None = None
         self._lifeline = Lifeline()
+        output, childs_output = os.pipe()
         try:
             self._process = subprocess.Popen(  # noqa: S603 - what the caller asked for
                 [sys.executable, "-I", "-S", str(_guard.__file__), *command],
                 stdin=self._lifeline.read_end,
-                stdout=subprocess.PIPE,
+                stdout=childs_output,
                 stderr=subprocess.STDOUT,
                 cwd=folder,
                 env={**os.environ, **env_vars},  # noqa: TID251 - handed on
@@ -72,14 +73,15 @@ class Child:
             )
         except OSError as exc:
             self._lifeline.close()
+            os.close(output)
             message = f"cannot start {name}: {exc}"
             raise ProviderError(message) from exc
         finally:
             self._lifeline.hand_over()
-        self._reader = threading.Thread(
-            target=self._read, name=f"openenv-output-{self._process.pid}", daemon=True
+            os.close(childs_output)
+        self._reader = OutputReader(
+            output, f"openenv-output-{self._process.pid}", self._hear
         )
-        self._reader.start()
 
     @property
     def pid(self) -> int:
@@ -94,7 +96,7 @@ class Child:
         """
         code = self._process.poll()
         if code is not None:
-            self._reader.join(_LAST_WORDS_S)
+            self._reader.wait(_LAST_WORDS_S)
             message = f"{self.name} ended early ({_exit(code)}){self.last_lines()}"
             raise ProviderError(message)
 
@@ -124,7 +126,7 @@ class Child:
             if interrupted.wait(POLL_INTERVAL_S):
                 message = f"{self.name} was interrupted"
                 raise ProviderError(message)
-        self._reader.join(_LAST_WORDS_S)
+        self._reader.wait(_LAST_WORDS_S)
         return code
 
     def stop(self, timeout_s: float = STOP_TIMEOUT_S) -> None:
@@ -140,24 +142,19 @@ class Child:
         # Also when the leader has ended: its children may not have.
         self._kill_group()
         self._process.wait()
-        self._reader.join(_LAST_WORDS_S)
+        self._reader.wait(_LAST_WORDS_S)
+        self._reader.close()
         self._lifeline.close()
-        output = self._process.stdout
-        if output is not None and not self._reader.is_alive():
-            output.close()
 
     def last_lines(self) -> str:
         """Return the end of an error's sentence that shows the last output."""
         return shown("\n".join(self._lines))
 
-    def _read(self) -> None:
-        stream = self._process.stdout
-        while stream is not None and (line := stream.readline(_MAX_LINE_BYTES)):
-            text = line.decode(errors="replace").rstrip()
-            self._lines.append(text)
-            if self._told is not None and (found := self._told.search(text)):
-                self._address = found[1]
-                self._told = None
+    def _hear(self, line: str) -> None:
+        self._lines.append(line)
+        if self._told is not None and (found := self._told.search(line)):
+            self._address = found[1]
+            self._told = None
 
     def _kill_group(self) -> None:
         # The group is named by its leader's id; it is gone when its last process is.

@@ -25,6 +25,7 @@ from openenv.core.containers.runtime._kubernetes_api import (
 from openenv.core.containers.runtime._kubernetes_keeper import Keeper
 from openenv.core.containers.runtime._kubernetes_objects import START_ANNOTATION
 from openenv.core.containers.runtime._kubernetes_options import NAME
+from openenv.core.containers.runtime._output import last_of
 from openenv.errors import ProviderError
 
 if TYPE_CHECKING:
@@ -132,7 +133,7 @@ class Run:
         events = self._warnings(trouble.pod or workload.name)
         lines += [f"event {event}" for event in events]
         if trouble.output:
-            lines += ["its last output:", trouble.output]
+            lines += ["its last output:", last_of(trouble.output)]
         return "\n".join(lines)
 
     def _warnings(self, name: str) -> list[str]:
