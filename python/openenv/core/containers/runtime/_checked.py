@@ -7,6 +7,7 @@ kind, `ValueError` for what is of that kind and cannot be. Both are the caller's
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Mapping, Sequence
 from typing import Final
 
@@ -39,6 +40,13 @@ def checked_whole(name: str, value: object, least: int, most: int | None = None)
 def checked_port(name: str, value: object, least: int = 1) -> int | None:
     """Return a port, or None where that is given; zero only where `least` is."""
     return None if value is None else checked_whole(name, value, least, _HIGHEST_PORT)
+
+
+def checked_path(name: str, value: object) -> str:
+    """Return a path as text."""
+    if not isinstance(value, str | os.PathLike):
+        raise _mistyped(name, "a path", value)
+    return checked_text(name, os.fspath(value))
 
 
 def checked_positive(name: str, value: object) -> float | None:

@@ -11,7 +11,6 @@ import os
 import signal
 import subprocess
 import sys
-import threading
 import time
 from collections import deque
 from contextlib import suppress
@@ -26,6 +25,7 @@ from openenv.errors import ProviderError
 
 if TYPE_CHECKING:
     import re
+    import threading
     from collections.abc import Mapping, Sequence
 
 STOP_TIMEOUT_S: Final = 10.0

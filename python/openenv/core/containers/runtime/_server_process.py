@@ -12,6 +12,12 @@ from urllib.parse import urlsplit
 
 from typing_extensions import override
 
+from openenv.core._client.settings import checked_wait_s
+from openenv.core.containers.runtime._checked import (
+    checked_env_vars,
+    checked_port,
+    checked_text,
+)
 from openenv.core.containers.runtime._child import STOP_TIMEOUT_S, Child
 from openenv.core.containers.runtime._exit_hook import ExitHook
 from openenv.core.containers.runtime._one_start import (
@@ -38,7 +44,15 @@ class ServerProcess(RuntimeProvider):
     env_vars: Mapping[str, str] | None
     context_timeout_s: float
 
-    def __init__(self) -> None:
+    def __init__(
+        self,
+        host: str,
+        env_vars: Mapping[str, str] | None,
+        context_timeout_s: float,
+    ) -> None:
+        self.host = checked_text("host", host)
+        self.env_vars = None if env_vars is None else checked_env_vars(env_vars)
+        self.context_timeout_s = checked_wait_s("context_timeout_s", context_timeout_s)
         self._process: Child | None = None
         self._base_url: str | None = None
         self._deadline = 0.0
@@ -68,15 +82,18 @@ class ServerProcess(RuntimeProvider):
         Raises:
             ProviderError: It ended early, or runs already.
             TimeoutError: It did not listen in time.
+            TypeError: An option is of another kind than it takes.
+            ValueError: An option is unknown or cannot be.
         """
         if self._process is not None:
             message = f"{type(self).__name__} is already running"  # upstream's words
             raise AlreadyRunning(message, type(self).__name__)
+        variables = {**(self.env_vars or {}), **checked_env_vars(env_vars)}
+        checked_port("port", port, 0)
         self._interrupted.clear()
         self._deadline = time.monotonic() + self.context_timeout_s
         self._exit_hook.set(self.stop)
         try:
-            variables = {**(self.env_vars or {}), **(env_vars or {})}
             self._process = self._launch(port or 0, variables, **kwargs)
             told = self._process.wait_for_address(self._deadline, self._interrupted)
         except BaseException:

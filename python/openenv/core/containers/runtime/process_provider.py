@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from typing_extensions import override
 
+from openenv.core.containers.runtime._checked import checked_path
 from openenv.core.containers.runtime._child import Child
 from openenv.core.containers.runtime._server_process import (
     CONTEXT_TIMEOUT_S,
@@ -49,11 +50,8 @@ class ProcessProvider(ServerProcess):
         env_vars: Mapping[str, str] | None = None,
         context_timeout_s: float = CONTEXT_TIMEOUT_S,
     ) -> None:
-        super().__init__()
-        self.environment: str = str(environment)
-        self.host = host
-        self.env_vars = env_vars
-        self.context_timeout_s = context_timeout_s
+        super().__init__(host, env_vars, context_timeout_s)
+        self.environment: str = checked_path("environment", environment)
 
     @override
     def _launch(self, port: int, env_vars: Mapping[str, str], **kwargs: Any) -> Child:

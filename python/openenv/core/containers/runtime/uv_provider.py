@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from typing_extensions import override
 
+from openenv.core.containers.runtime._checked import checked_path, checked_text
 from openenv.core.containers.runtime._child import Child
 from openenv.core.containers.runtime._git_clone import Clone, source_of
 from openenv.core.containers.runtime._server_process import (
@@ -58,16 +59,14 @@ class UVProvider(ServerProcess):
         env_vars: Mapping[str, str] | None = None,
         context_timeout_s: float = CONTEXT_TIMEOUT_S,
     ) -> None:
-        super().__init__()
+        super().__init__(host, env_vars, context_timeout_s)
+        project_path = checked_path("project_path", project_path)
         self._source = source_of(project_path)
         self.project_path: str = (
             str(Path(project_path).absolute()) if self._source is None else project_path
         )
-        self.app = app
-        self.host = host
+        self.app = checked_text("app", app)
         self.reload = reload
-        self.env_vars = env_vars
-        self.context_timeout_s = context_timeout_s
         self._clone: Clone | None = None
         _require("uv", "install it from https://docs.astral.sh/uv")
 
