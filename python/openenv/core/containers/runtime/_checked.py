@@ -13,7 +13,7 @@ from typing import Final
 
 from openenv.core._client.settings import checked_wait_s
 
-_HIGHEST_PORT: Final = 65535
+HIGHEST_PORT: Final = 65535
 _LONGEST_STOP_S: Final = 86_400.0  # a day; the engine's SDK overflows far beyond
 
 
@@ -39,7 +39,7 @@ def checked_whole(name: str, value: object, least: int, most: int | None = None)
 
 def checked_port(name: str, value: object, least: int = 1) -> int | None:
     """Return a port, or None where that is given; zero only where `least` is."""
-    return None if value is None else checked_whole(name, value, least, _HIGHEST_PORT)
+    return None if value is None else checked_whole(name, value, least, HIGHEST_PORT)
 
 
 def checked_path(name: str, value: object) -> str:

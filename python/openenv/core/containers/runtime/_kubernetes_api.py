@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Final
 import httpx2
 from lightkube import KubeConfig
 from lightkube.core.exceptions import ApiError, ConfigError
+from yaml import YAMLError
 
+from openenv.core.containers.runtime._checked import checked_path
 from openenv.core.containers.runtime._kubernetes_options import NAME
 from openenv.errors import ProviderError
 
@@ -19,6 +21,15 @@ if TYPE_CHECKING:
     from lightkube.config.kubeconfig import SingleConfig
 
 GONE: Final = 404
+# What its reader raises for what is no YAML, lacks keys, or has others than it knows.
+_BROKEN: Final = (
+    AttributeError,
+    LookupError,
+    OSError,
+    TypeError,
+    ValueError,
+    YAMLError,
+)
 _ADVICE: Final = "set KUBECONFIG, or give kubeconfig= and context= (docs/kubernetes.md)"
 _REFUSALS: Final = frozenset({401, 403})
 _SERVICE_ACCOUNT_TOKEN: Final = Path(
@@ -35,8 +46,11 @@ def load_config(kubeconfig: str | Path | None, context: str | None) -> SingleCon
         context: One of the file's; None takes its current one.
 
     Raises:
-        ProviderError: There is none.
+        ProviderError: There is none, or its file cannot be read.
+        TypeError: An argument is of another kind than it takes.
     """
+    if kubeconfig is not None:
+        kubeconfig = checked_path("kubeconfig", kubeconfig)
     try:
         found = (
             KubeConfig.from_env()
@@ -46,6 +60,11 @@ def load_config(kubeconfig: str | Path | None, context: str | None) -> SingleCon
         config = found.get(context)
     except ConfigError as exc:
         message = f"no cluster is configured: {exc}; {_ADVICE}"
+        raise ProviderError(message, NAME) from exc
+    except _BROKEN as exc:
+        message = (
+            f"the kubeconfig cannot be read: {type(exc).__name__}: {exc}; {_ADVICE}"
+        )
         raise ProviderError(message, NAME) from exc
     if config is None:
         message = (
@@ -73,6 +92,19 @@ def status_code(error: httpx2.HTTPError) -> int | None:
 def is_refusal(error: httpx2.HTTPError) -> bool:
     """Tell whether asking again is pointless: the user may not do that."""
     return status_code(error) in _REFUSALS
+
+
+@contextmanager
+def broken_told() -> Iterator[None]:
+    """Turn errors of certificates and keys that cannot be used into `ProviderError`."""
+    try:
+        yield
+    except (ConfigError, *_BROKEN) as exc:
+        message = (
+            f"the kubeconfig names what cannot be used: {type(exc).__name__}: {exc}; "
+            f"{_ADVICE}"
+        )
+        raise ProviderError(message, NAME) from exc
 
 
 @contextmanager

@@ -6,7 +6,11 @@ import secrets
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from openenv.core.containers.runtime._kubernetes_api import is_in_cluster, load_config
+from openenv.core.containers.runtime._kubernetes_api import (
+    broken_told,
+    is_in_cluster,
+    load_config,
+)
 from openenv.core.containers.runtime._kubernetes_objects import Workload, workload_name
 from openenv.core.containers.runtime._kubernetes_run import Run
 
@@ -54,4 +58,5 @@ class Cluster:
     def run(self, workload: Workload) -> Run:
         """Prepare a start; nothing is created yet."""
         named = replace(workload, start_id=secrets.token_hex(8))
-        return Run(self._config, named, in_cluster=self._in_cluster)
+        with broken_told():
+            return Run(self._config, named, in_cluster=self._in_cluster)

@@ -2,11 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import Any, Final, Literal
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+from openenv.core._client.settings import checked_wait_s
+from openenv.core.containers.runtime._checked import (
+    checked_mapping,
+    checked_text,
+    checked_text_mapping,
+    checked_whole,
+)
+from openenv.core.containers.runtime._kubernetes_names import (
+    refuse_keys,
+    refuse_label_name,
+    refuse_labels,
+    refuse_probe_path,
+    refuse_service_name,
+    refuse_subdomain,
+    refuse_subdomains,
+)
 
 NAME: Final = "KubernetesProvider"
 
@@ -68,19 +83,21 @@ class KubernetesOptions:
     ingress_url: str | None = None
 
     def __post_init__(self) -> None:
-        for name in ("replicas", "startup_s", "ttl_s"):
-            if getattr(self, name) < 1:
-                message = f"{name} must be at least 1, not {getattr(self, name)}"
-                raise ValueError(message)
-        _refuse_others("security", {self.security}, {"restricted", "image"})
-        _refuse_others("access", {self.access}, {"auto", "service", "port-forward"})
-        _refuse_others("resources", set(self.resources), {"requests", "limits"})
+        for name, least in _LEAST.items():
+            checked_whole(name, getattr(self, name), least)
+        checked_wait_s("schedule_timeout_s", self.schedule_timeout_s)
+        for name, allowed in _WORDS.items():
+            _refuse_others(name, {getattr(self, name)}, allowed)
+        for name, refuse in _REFUSED_BY.items():
+            if getattr(self, name) is not None:
+                refuse(name, getattr(self, name))
 
 
 def options_of(given: Mapping[str, Any]) -> KubernetesOptions:
     """Make options of keyword arguments.
 
     Raises:
+        TypeError: One is of another kind; names it.
         ValueError: One is unknown or cannot be; names it.
     """
     known = {item.name for item in fields(KubernetesOptions)}
@@ -93,9 +110,66 @@ def options_of(given: Mapping[str, Any]) -> KubernetesOptions:
     return KubernetesOptions(**given)
 
 
-def _refuse_others(name: str, given: set[str], allowed: set[str]) -> None:
-    if others := sorted(given - allowed):
+def _refuse_others(name: str, given: set[Any], allowed: frozenset[Any]) -> None:
+    if others := sorted(map(str, given - allowed)):
+        words = sorted(filter(None, allowed))
+        message = f"{name} takes {' and '.join(words)}, not {', '.join(others)}"
+        raise ValueError(message)
+
+
+def _refuse_resources(name: str, value: object) -> None:
+    asked = checked_mapping(name, value, '{"limits": {"memory": "1Gi"}}')
+    _refuse_others(name, set(asked), frozenset({"requests", "limits"}))
+    for kind, amounts in asked.items():
+        checked_text_mapping(f"{name}[{kind!r}]", amounts)
+
+
+def _refuse_tolerations(name: str, value: object) -> None:
+    if not isinstance(value, Sequence) or isinstance(value, str | bytes):
+        message = f"{name} must be a sequence of mappings, not {type(value).__name__}"
+        raise TypeError(message)
+    for item in value:
+        checked_mapping(f"each of {name}", item, '{"operator": "Exists"}')
+
+
+def _refuse_ingress_url(name: str, value: object) -> None:
+    url = checked_text(name, value)
+    try:
+        filled = url.format(name="name", namespace="namespace")
+    except (LookupError, ValueError, AttributeError, TypeError):
+        filled = ""
+    if not filled.startswith(("http://", "https://")):
         message = (
-            f"{name} takes {' and '.join(sorted(allowed))}, not {', '.join(others)}"
+            f"{name} must be a URL in which {{name}} and {{namespace}} are filled in, "
+            f"not {url!r}"
         )
         raise ValueError(message)
+
+
+_LEAST: Final = {
+    "replicas": 1,
+    "run_as_user": 0,
+    "startup_s": 1,
+    "stop_grace_s": 0,
+    "ttl_s": 1,
+}
+_WORDS: Final[dict[str, frozenset[str | None]]] = {
+    "access": frozenset({"auto", "service", "port-forward"}),
+    "image_pull_policy": frozenset({None, "Always", "IfNotPresent", "Never"}),
+    "security": frozenset({"restricted", "image"}),
+}
+_REFUSED_BY: Final[dict[str, Callable[[str, object], object]]] = {
+    "annotations": refuse_keys,
+    "env_from_secrets": refuse_subdomains,
+    "image_pull_secrets": refuse_subdomains,
+    "ingress_url": _refuse_ingress_url,
+    "labels": refuse_labels,
+    "live_path": refuse_probe_path,
+    "name": refuse_service_name,
+    "namespace": refuse_label_name,
+    "node_selector": refuse_labels,
+    "ready_path": refuse_probe_path,
+    "resources": _refuse_resources,
+    "service_account": refuse_subdomain,
+    "tolerations": _refuse_tolerations,
+}

@@ -15,6 +15,13 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from typing_extensions import override
 
+from openenv.core.containers.runtime._checked import (
+    checked_command,
+    checked_env_vars,
+    checked_port,
+    checked_text_mapping,
+    checked_texts,
+)
 from openenv.core.containers.runtime._container_spec import (
     DEFAULT_PORT,
     container_name,
@@ -27,6 +34,7 @@ from openenv.core.containers.runtime._docker_engine import (
     is_manager,
     last_lines,
     published_host,
+    refuse_memory,
     service_arguments,
     told,
 )
@@ -227,35 +235,39 @@ class DockerSwarmProvider(ContainerProvider):
     ) -> dict[str, Any]:
         left = dict(options)
         command: Sequence[str] | str | None = left.pop("command", None)
+        checked_command(command)
         if isinstance(command, str):
             command = shlex.split(command)
-        labels = {**left.pop("labels", {}), **own_labels()}
-        constraints = list(left.pop("constraints", None) or ())
+        labels = checked_text_mapping("labels", left.pop("labels", None) or {})
+        constraints = checked_texts("constraints", left.pop("constraints", None) or ())
+        variables = checked_env_vars(env_vars)
         default = _REPLICAS if self._publish_mode == "ingress" else 1
-        published = {
-            "Protocol": "tcp",
-            "TargetPort": left.pop("container_port", None)
-            or self._container_port(image),
-            "PublishMode": self._publish_mode,
-            **({} if port is None else {"PublishedPort": port}),
-        }
-        typed = service_arguments(
+        inside = checked_port("container_port", left.pop("container_port", None))
+        replicas, cpus, memory = (
             max(1, int(left.pop("replicas", default))),
-            published,
             left.pop("cpu_limit", None),
             left.pop("memory_limit", None),
         )
+        if memory is not None:
+            refuse_memory("memory_limit", memory)
         if left:  # upstream's words
             message = f"Unsupported kwargs for {_NAME}: {set(left)}"
             raise ValueError(message)
+        published = {
+            "Protocol": "tcp",
+            "TargetPort": inside or self._container_port(image),
+            "PublishMode": self._publish_mode,
+            **({} if port is None else {"PublishedPort": port}),
+        }
+        typed = service_arguments(replicas, published, cpus, memory)
         return {
             **typed,
             # `args`, not `command`, which would take the place of the entrypoint.
             "args": command,
-            "constraints": constraints,
-            "env": [f"{key}={value}" for key, value in (env_vars or {}).items()],
+            "constraints": list(constraints),
+            "env": [f"{key}={value}" for key, value in variables.items()],
             "init": True,
-            "labels": labels,
+            "labels": {**labels, **own_labels()},
             "networks": [self._overlay_network] if self._overlay_network else None,
         }
 

@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING, Any, Final
 from typing_extensions import override
 
 from openenv.core._client.settings import checked_wait_s
+from openenv.core.containers.runtime._checked import HIGHEST_PORT, checked_whole
 from openenv.core.containers.runtime._exit_hook import ExitHook
+from openenv.core.containers.runtime._kubernetes_names import checked_pod_variables
 from openenv.core.containers.runtime._kubernetes_options import NAME, options_of
 from openenv.core.containers.runtime._one_start import (
     AlreadyRunning,
@@ -57,6 +59,7 @@ class KubernetesProvider(ContainerProvider):
 
     Raises:
         ProviderError: The extra is not installed, or no cluster is configured.
+        TypeError: An option is of another kind than it takes.
         ValueError: An unknown option, or one that cannot be.
 
     Example:
@@ -79,8 +82,8 @@ class KubernetesProvider(ContainerProvider):
     ) -> None:
         options_of(options)
         self.image = image
-        self.env_vars = env_vars
-        self.port = port
+        self.env_vars = None if env_vars is None else checked_pod_variables(env_vars)
+        self.port = checked_whole("port", port, 1, HIGHEST_PORT)
         self._options = options
         self._cluster = _cluster(kubeconfig, context)
         self._run: Run | None = None
@@ -203,8 +206,8 @@ class KubernetesProvider(ContainerProvider):
             raise ValueError(message)
         return self._cluster.workload(
             image,
-            self.port if port is None else port,
-            (self.env_vars if env_vars is None else env_vars) or {},
+            checked_whole("port", self.port if port is None else port, 1, HIGHEST_PORT),
+            checked_pod_variables(self.env_vars if env_vars is None else env_vars),
             options_of({**self._options, **options}),
         )
 
