@@ -95,6 +95,18 @@ def test_code_that_hangs_is_blamed_and_stopped(tmp_path):
         assert broken.words in finding.why
 
 
+def test_a_child_that_is_stopped_before_its_first_word_is_not_valid(
+    openenv, tmp_path
+):
+    folder = make_good("typed", tmp_path)
+
+    done = openenv("validate", folder, "--timeout", "0.1")
+
+    assert 1 == done.code, done.text
+    assert 1 == done.out.count("fail ")
+    assert "not done within 0.1 s" in done.text
+
+
 @pytest.mark.parametrize("shape", GOOD)
 def test_a_good_package_is_not_blamed(tmp_path, shape):
     folder = make_good(shape, tmp_path)

@@ -50,6 +50,10 @@ PROBE_CHECKS: Final = (
     "contract.client",
 )
 _LOOK_S: Final = 0.5  # how soon the end of a child is seen whose pipe is held open
+_WAITS: Final = (
+    "do no long work at import, and let no call wait for ever; --timeout sets the time"
+)
+_ENDS: Final = "let no code of the package end its process"
 _READ_BYTES: Final = 64 * 1024
 # Two sessions play beside each other; the class decides whether it allows them.
 _SESSIONS: Final = "4"
@@ -78,17 +82,16 @@ def probe(folder: Path, manifest: Manifest, seconds: float, listener: Listener) 
         env=_variables(),
     )
     os.close(write_end)
-    begun, done = "", set[str]()
+    done = set[str]()
     deadline_s = time.monotonic() + seconds
     try:
         for message in _messages(read_end, child, deadline_s):
-            begun = message.get("begin", begun)
             if "finding" in message:
                 finding = Finding.from_dict(message["finding"])
                 done.add(finding.check)
                 listener(finding)
             else:
-                listener(begun)
+                listener(message["begin"])
             if len(done) == len(PROBE_CHECKS):
                 break
         late = time.monotonic() >= deadline_s
@@ -97,7 +100,7 @@ def probe(folder: Path, manifest: Manifest, seconds: float, listener: Listener) 
         _stop(child)
     if len(done) < len(PROBE_CHECKS):
         why = f"not done within {seconds:g} s" if late else _describe_end(child)
-        _tell_unfinished(begun, done, why, listener)
+        _tell_unfinished(done, why, _WAITS if late else _ENDS, listener)
 
 
 def main() -> None:
@@ -187,15 +190,13 @@ def _messages(
             yield from map(json.loads, lines)
 
 
-def _tell_unfinished(begun: str, done: set[str], why: str, listener: Listener) -> None:
-    blamed = begun if begun not in done else PROBE_CHECKS[0]
+def _tell_unfinished(done: set[str], why: str, mend: str, listener: Listener) -> None:
+    """Blame the first check that did not end: it ran, or what comes before it did."""
+    blamed = next(check for check in PROBE_CHECKS if check not in done)
     for check in PROBE_CHECKS:
-        if check in done:
-            continue
         if check == blamed:
-            mend = "do no long work at import, and let no call wait for ever"
             listener(Finding(check, Verdict.FAIL, why, mend))
-        else:
+        elif check not in done:
             listener(Finding(check, Verdict.SKIP, f"needs {blamed}"))
 
 
