@@ -334,6 +334,105 @@ CODE = (
         "state() failed",
         replace(ENVIRONMENT, "return self._state\n", "return self._stat\n"),
     ),
+    *(
+        Broken(
+            f"step {number} raises",
+            "contract.step",
+            f"step() number {number} with {{'guess': ",
+            replace(
+                ENVIRONMENT,
+                STEP,
+                f"{STEP}        if self._state.step_count == {number}:\n"
+                '            raise ValueError("no such guess")\n',
+            ),
+        )
+        for number in (4, 7, 8)
+    ),
+    Broken(
+        "second reset raises",
+        "contract.reset",
+        "reset() number 2 failed",
+        several(
+            replace(
+                ENVIRONMENT,
+                RESET,
+                f"{RESET}        if self._state.episode_id:\n"
+                '            raise ValueError("no second game")\n',
+            ),
+        ),
+    ),
+    Broken(
+        "state raises after two steps",
+        "contract.state",
+        "state() after step 2 failed",
+        replace(
+            ENVIRONMENT,
+            "        return self._state\n",
+            "        if self._state.step_count == 2:\n"
+            '            raise ValueError("no state")\n'
+            "        return self._state\n",
+        ),
+    ),
+    Broken(
+        "environment cannot be made",
+        "contract.reset",
+        "ArithmeticError: no licence",
+        replace(
+            ENVIRONMENT,
+            "        self._hidden = 0\n",
+            '        raise ArithmeticError("no licence")\n',
+        ),
+    ),
+    Broken(
+        "observation of a wrong type",
+        "contract.step",
+        "\ntries_left\n  Input should be a valid integer",
+        replace(ENVIRONMENT, "tries_left=tries_left", 'tries_left="few"'),
+    ),
+    Broken(
+        "reward no float can hold",
+        "contract.reward",
+        "the reward of step 1 is 1000",
+        replace(ENVIRONMENT, "else 0.0,", "else 10**400,"),
+    ),
+    Broken(
+        "reward counts what the class holds",
+        "contract.sessions",
+        "reward of step 1 is",
+        several(
+            replace(
+                ENVIRONMENT,
+                "    def __init__",
+                "    LOG: list[int] = []\n\n    def __init__",
+            ),
+            replace(ENVIRONMENT, STEP, f"{STEP}        self.LOG.append(1)\n"),
+            replace(ENVIRONMENT, "else 0.0,", "else float(len(self.LOG)),"),
+        ),
+    ),
+    Broken(
+        "metadata counts what the module holds",
+        "contract.sessions",
+        "plays differently after other sessions",
+        several(
+            replace(ENVIRONMENT, "TRIES = 10\n", "TRIES = 10\nLOG: list[int] = []\n"),
+            replace(ENVIRONMENT, STEP, f"{STEP}        LOG.append(1)\n"),
+            replace(
+                ENVIRONMENT,
+                "            done=self._over,",
+                '            metadata={"log": len(LOG)},\n            done=self._over,',
+            ),
+        ),
+    ),
+    Broken(
+        "client sends a wrong key",
+        "contract.client",
+        "guess: Field required",
+        append(
+            CLIENT,
+            "\n    def _step_payload(self, action):\n"
+            "        return {'guss': action.guess}\n",
+        ),
+    ),
     Broken(
         "episode id is dropped",
         "contract.episode_id",

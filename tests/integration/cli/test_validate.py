@@ -95,9 +95,7 @@ def test_code_that_hangs_is_blamed_and_stopped(tmp_path):
         assert broken.words in finding.why
 
 
-def test_a_child_that_is_stopped_before_its_first_word_is_not_valid(
-    openenv, tmp_path
-):
+def test_a_child_that_is_stopped_before_its_first_word_is_not_valid(openenv, tmp_path):
     folder = make_good("typed", tmp_path)
 
     done = openenv("validate", folder, "--timeout", "0.1")

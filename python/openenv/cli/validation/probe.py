@@ -17,6 +17,7 @@ import subprocess
 import sys
 import threading
 import time
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -69,11 +70,11 @@ def probe(folder: Path, manifest: Manifest, seconds: float, listener: Listener) 
         listener: as for `run_checks`.
     """
     read_end, write_end = os.pipe()
-    arguments = [str(folder), manifest.app, str(write_end), f"--seconds={seconds}"]
+    arguments = _command(folder, manifest.app, write_end, seconds)
     if manifest.validation is not None:
         arguments.append(f"--range={json.dumps(manifest.validation.reward.range)}")
     child = subprocess.Popen(  # noqa: S603 - ourselves
-        [sys.executable, "-m", "openenv.cli.validation.probe", *arguments],
+        arguments,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
@@ -111,17 +112,25 @@ def main() -> None:
     parser.add_argument("pipe", type=int)
     parser.add_argument("--seconds", type=float, required=True)
     parser.add_argument("--range", type=json.loads)
+    parser.add_argument("--trace", action="store_true", help="play one episode only")
     arguments = parser.parse_args()
     os.set_inheritable(arguments.pipe, False)
+    begun = ""
 
     def tell(what: str | Finding) -> None:
+        nonlocal begun
+        message: dict[str, Any] = {}
         if isinstance(what, str):
-            message: dict[str, Any] = {"begin": what}
+            begun = message["begin"] = what
         else:
-            message = {"finding": what.as_dict()}
-        os.write(arguments.pipe, json.dumps(message).encode() + b"\n")
+            message["finding"] = what.as_dict()
+        _write(arguments.pipe, json.dumps(message).encode() + b"\n")
 
-    _run(arguments, tell)
+    try:
+        _run(arguments, tell)
+    except Exception as error:  # noqa: BLE001 - a fault of the checks, to be told
+        why = f"the check itself failed: {type(error).__name__}: {error}"
+        tell(Finding(begun, Verdict.FAIL, why, "report this to the makers of openenv"))
     # Threads of the environment must not keep the process.
     os._exit(0)
 
@@ -129,18 +138,24 @@ def main() -> None:
 def _run(arguments: argparse.Namespace, tell: Listener) -> None:
     from openenv.cli.validation.contract import (  # noqa: PLC0415 - the child's alone
         CONTRACT_CHECKS,
-        Stage,
+        SEED,
     )
     from openenv.cli.validation.imports import (  # noqa: PLC0415 - as above
         IMPORT_CHECKS,
         Code,
     )
+    from openenv.cli.validation.playing import (  # noqa: PLC0415 - as above
+        Raised,
+        Stage,
+        trace,
+    )
     from openenv.rollout.tools import calls_tools  # noqa: PLC0415 - as above
 
     code = Code(arguments.folder, arguments.app)
-    passed = run_checks(IMPORT_CHECKS, code, tell)
+    quiet = _ignore if arguments.trace else tell
+    passed = run_checks(IMPORT_CHECKS, code, quiet)
     if code.application is None:
-        run_checks(CONTRACT_CHECKS, Stage("", code.draw), tell, passed)
+        run_checks(CONTRACT_CHECKS, Stage("", code.draw), quiet, passed)
         return
     with _served(code.application) as url:
         stage = Stage(
@@ -151,10 +166,51 @@ def _run(arguments: argparse.Namespace, tell: Listener) -> None:
             seconds=arguments.seconds,
             client_class=code.client_class,
             typed=code.typed,
+            folder=arguments.folder,
+            raised=Raised(),
+            fresh=partial(_play_afresh, arguments),
         )
+        if arguments.trace:
+            run_checks(CONTRACT_CHECKS[:1], stage, quiet, passed)
+            _write(arguments.pipe, json.dumps(trace(stage, SEED)).encode())
+            return
         if arguments.range:
             stage.reward_range = (arguments.range[0], arguments.range[1])
         run_checks(CONTRACT_CHECKS, stage, tell, passed)
+
+
+def _play_afresh(arguments: argparse.Namespace) -> str:
+    """Play an episode in a process where none was played; empty if that fails."""
+    read_end, write_end = os.pipe()
+    # In our own process group, so that it is stopped with us.
+    command = _command(arguments.folder, arguments.app, write_end, arguments.seconds)
+    child = subprocess.Popen(  # noqa: S603 - ourselves
+        [*command, "--trace"],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        pass_fds=(write_end,),
+    )
+    os.close(write_end)
+    with open(read_end, "rb") as pipe:  # noqa: PTH123 - no path
+        told = pipe.read().decode()
+    return "" if child.wait() else told
+
+
+def _command(folder: Path, app: str, pipe: int, seconds: float) -> list[str]:
+    module = "openenv.cli.validation.probe"
+    arguments = [str(folder), app, str(pipe), f"--seconds={seconds}"]
+    return [sys.executable, "-m", module, *arguments]
+
+
+def _write(pipe: int, data: bytes) -> None:
+    """Write all of it: a pipe may take a part."""
+    while data:
+        data = data[os.write(pipe, data) :]
+
+
+def _ignore(_: str | Finding) -> None:
+    return None
 
 
 @contextlib.contextmanager

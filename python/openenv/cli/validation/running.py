@@ -82,10 +82,8 @@ def server_url(text: str) -> str:
 def check_running(running: Running, listener: Listener) -> None:
     """Run all checks of a running server."""
     # Here, because the client's machinery is not needed to ask one question.
-    from openenv.cli.validation.contract import (  # noqa: PLC0415
-        CONTRACT_CHECKS,
-        Stage,
-    )
+    from openenv.cli.validation.contract import CONTRACT_CHECKS  # noqa: PLC0415
+    from openenv.cli.validation.playing import Stage  # noqa: PLC0415 - as above
     from openenv.rollout.tools import calls_tools  # noqa: PLC0415 - as above
 
     passed = run_checks(HTTP_CHECKS, running, listener) | {"types.client"}
