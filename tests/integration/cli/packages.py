@@ -155,6 +155,18 @@ FILES = (
         replace("pyproject.toml", '["my_env", "my_env.server"]', '["my_env"]'),
     ),
     Broken(
+        "import of what is not declared",
+        "pyproject.imports",
+        "server/environment.py:3: imports requests",
+        replace(ENVIRONMENT, "import random\n", "import requests\nimport random\n"),
+    ),
+    Broken(
+        "imports under an if and in a class",
+        "pyproject.imports",
+        "models.py:2: imports numpy",
+        write("models.py", "if True:\n    import numpy as np\n"),
+    ),
+    Broken(
         "no Dockerfile", "docker.exists", "no server/Dockerfile", remove(DOCKERFILE)
     ),
     Broken(

@@ -200,7 +200,8 @@ def _play_afresh(arguments: argparse.Namespace) -> str:
 def _command(folder: Path, app: str, pipe: int, seconds: float) -> list[str]:
     module = "openenv.cli.validation.probe"
     arguments = [str(folder), app, str(pipe), f"--seconds={seconds}"]
-    return [sys.executable, "-m", module, *arguments]
+    # -P: what lies where the command is run is none of the package's modules.
+    return [sys.executable, "-P", "-m", module, *arguments]
 
 
 def _write(pipe: int, data: bytes) -> None:
