@@ -217,6 +217,51 @@ FILES = (
         ),
     ),
     Broken(
+        "app without its module",
+        "package.files",
+        "missing: server/main.py",
+        replace("openenv.yaml", "app: server.app:app", "app: server.main:app"),
+    ),
+    Broken(
+        "unknown instruction",
+        "docker.instructions",
+        ": EXPOZE is no instruction",
+        replace(DOCKERFILE, "EXPOSE 8000", "EXPOZE 8000"),
+    ),
+    Broken(
+        "copy from outside",
+        "docker.copy",
+        "copies ../shared from outside of the build's folder",
+        replace(DOCKERFILE, "COPY . .", "COPY --chown=1000 . ../shared ./"),
+    ),
+    Broken(
+        "copy from outside, exec form",
+        "docker.copy",
+        "copies server/../.. from outside",
+        replace(DOCKERFILE, "COPY . .", 'COPY . .\nADD ["server/../..", "/x"]'),
+    ),
+    Broken(
+        "another port is exposed",
+        "docker.expose",
+        "exposes 7860, the manifest says 8000",
+        replace(DOCKERFILE, "EXPOSE 8000", "EXPOSE 7860/tcp"),
+    ),
+    Broken(
+        "port of a variable that nobody sets",
+        "docker.variables",
+        "CMD reads $PORT, which nothing sets",
+        several(
+            lambda folder: write(
+                DOCKERFILE,
+                re.sub(
+                    r"\nCMD \[.*",
+                    "\nCMD python -m my_env.server.app --host 0.0.0.0 --port $PORT",
+                    (folder / DOCKERFILE).read_text(),
+                ),
+            )(folder),
+        ),
+    ),
+    Broken(
         "BuildKit alone",
         "docker.classic",
         "RUN --mount needs BuildKit",
@@ -521,6 +566,15 @@ CODE = (
         ),
     ),
     Broken(
+        "no episode ends",
+        "contract.done",
+        "no episode ended within 200 random steps",
+        several(
+            replace(ENVIRONMENT, "self._over = hint", "self._over = False  # hint"),
+            replace(ENVIRONMENT, "tries_left = TRIES - self", "tries_left = 1  # self"),
+        ),
+    ),
+    Broken(
         "sessions share the hidden number",
         "contract.sessions",
         "plays differently while another one plays beside it",
@@ -623,8 +677,8 @@ def _one_session(folder):
     replace(ENVIRONMENT, "self._hidden", "type(self)._hidden", count=9)(folder)
 
 
-def _endless_dicts(folder):
-    """Actions and observations are dicts, and no episode ever ends."""
+def _dicts(folder):
+    """Actions and observations are dicts."""
     write(
         ENVIRONMENT,
         "from openenv.core.env_server import Environment, State\n\n\n"
@@ -637,7 +691,8 @@ def _endless_dicts(folder):
         "        return {'heard': None, 'done': False, 'reward': None}\n\n"
         "    def step(self, action, timeout_s=None, **kwargs):\n"
         "        self._state.step_count += 1\n"
-        "        return {'heard': action, 'done': False, 'reward': 0.0}\n\n"
+        "        done = self._state.step_count >= 3\n"
+        "        return {'heard': action, 'done': done, 'reward': 0.0}\n\n"
         "    @property\n"
         "    def state(self):\n"
         "        return self._state\n",
@@ -705,7 +760,7 @@ GOOD = {
     "one tool more": (Template.MCP, _one_tool_more),
     "asynchronous": (Template.TYPED, _asynchronous),
     "one session, shared state": (Template.TYPED, _one_session),
-    "dicts without an end": (Template.TYPED, _endless_dicts),
+    "dicts": (Template.TYPED, _dicts),
     "upstream's shape": (Template.TYPED, _upstreams_shape),
 }
 

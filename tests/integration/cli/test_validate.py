@@ -149,8 +149,8 @@ def test_our_environments_pass_strictly(openenv, folder):
     done = openenv("validate", folder, "--strict")
 
     assert 0 == done.code, done.text
-    # Grid world has no tools, and echo's episodes have no end.
-    assert f"{folder.name} is valid: 33 passed" in done.out
+    # Grid world has no tools, and echo's episodes, of tools, have no end.
+    assert f"{folder.name} is valid: 37 passed" in done.out
     assert 1 == done.out.count("\n")
 
 
@@ -223,6 +223,27 @@ def test_the_report_is_json(openenv_here, tmp_path):
     assert (True, "my_env") == (report["passed"], report["target"])
     assert {"check", "verdict", "why", "mend"} == set(report["checks"][0])
     assert len(PACKAGE_CHECKS) == sum(report["summary"].values())
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "ENV PORT=8000\nCMD python -m my_env.server.app --port $PORT",
+        "ARG PORT=8000\nCMD python -m my_env.server.app --port ${PORT}",
+        "CMD python -m my_env.server.app --port ${PORT:-8000} $HOME",
+        "COPY --from=builder ../x /y\nCMD python -m my_env.server.app",
+        "COPY . ../y\nCMD python -m my_env.server.app",
+        "EXPOSE 7860 8000\nEXPOSE $PORT\nCMD python -m my_env.server.app",
+        "CMD PORT=8000; export PORT; python -m my_env.server.app --port $PORT",
+        "expose 8000\nONBUILD RUN x\nCMD exec python -m my_env.server.app",
+    ],
+)
+def test_a_good_dockerfile_is_not_blamed(tmp_path, text):
+    folder = make_good("typed", tmp_path)
+    base = "FROM python:3.11-slim\nRUN pip install .\n"
+    (folder / "server" / "Dockerfile").write_text(f"{base}{text}\n")
+
+    assert [] == bad(findings_of_files(folder))
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,7 @@ from openenv.cli.manifest import (
     ReadManifest,
     read_manifest,
 )
+from openenv.cli.validation import image
 from openenv.cli.validation.checks import Check, Fault, NotApplicable, Verdict
 from openenv.cli.validation.dependencies import NotInstalled, normal, undeclared
 
@@ -213,6 +214,8 @@ def _docker_command(package: Package) -> None:
             "end it with a CMD that serves the application",
         )
     module, _, attribute = package.manifest.app.partition(":")
+    if _module_file(package, module) is None:
+        raise NotApplicable(f"needs the module {module}")
     folder = package.folder.name
     served = (f"{module}:{attribute}", module, f"{module.replace('.', '/')}.py")
     by_name = re.search(r"(^|[\s/])(server|openenv serve)(\s|$)", command.text)
@@ -300,8 +303,13 @@ PACKAGE_CHECKS: Final[tuple[Check[Package], ...]] = (
         ("pyproject.openenv", "package.files"),
     ),
     Check("docker.exists", _docker_exists, ("manifest.exists",)),
+    Check("docker.instructions", image.instructions, ("docker.exists",)),
+    Check("docker.copy", image.copies, ("docker.exists",)),
     Check("docker.command", _docker_command, ("docker.exists", "manifest.valid")),
     Check("docker.port", _docker_port, ("docker.command",)),
+    # One port in two places is one fault.
+    Check("docker.expose", image.exposes, ("docker.port",)),
+    Check("docker.variables", image.variables, ("docker.command",)),
     Check("docker.host", _docker_host, ("docker.command",)),
     Check(
         "docker.dependencies",
