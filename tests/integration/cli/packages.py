@@ -155,6 +155,18 @@ FILES = (
         replace("pyproject.toml", '["my_env", "my_env.server"]', '["my_env"]'),
     ),
     Broken(
+        "import of what is not declared",
+        "pyproject.imports",
+        "server/environment.py:3: imports requests",
+        replace(ENVIRONMENT, "import random\n", "import requests\nimport random\n"),
+    ),
+    Broken(
+        "imports under an if and in a class",
+        "pyproject.imports",
+        "models.py:2: imports numpy",
+        write("models.py", "if True:\n    import numpy as np\n"),
+    ),
+    Broken(
         "no Dockerfile", "docker.exists", "no server/Dockerfile", remove(DOCKERFILE)
     ),
     Broken(
@@ -202,6 +214,51 @@ FILES = (
         several(
             replace("pyproject.toml", '>=0.11"]', '>=0.11", "NumPy>=2"]'),
             replace(DOCKERFILE, "pip install --no-cache-dir .\n", "true\n"),
+        ),
+    ),
+    Broken(
+        "app without its module",
+        "package.files",
+        "missing: server/main.py",
+        replace("openenv.yaml", "app: server.app:app", "app: server.main:app"),
+    ),
+    Broken(
+        "unknown instruction",
+        "docker.instructions",
+        ": EXPOZE is no instruction",
+        replace(DOCKERFILE, "EXPOSE 8000", "EXPOZE 8000"),
+    ),
+    Broken(
+        "copy from outside",
+        "docker.copy",
+        "copies ../shared from outside of the build's folder",
+        replace(DOCKERFILE, "COPY . .", "COPY --chown=1000 . ../shared ./"),
+    ),
+    Broken(
+        "copy from outside, exec form",
+        "docker.copy",
+        "copies server/../.. from outside",
+        replace(DOCKERFILE, "COPY . .", 'COPY . .\nADD ["server/../..", "/x"]'),
+    ),
+    Broken(
+        "another port is exposed",
+        "docker.expose",
+        "exposes 7860, the manifest says 8000",
+        replace(DOCKERFILE, "EXPOSE 8000", "EXPOSE 7860/tcp"),
+    ),
+    Broken(
+        "port of a variable that nobody sets",
+        "docker.variables",
+        "CMD reads $PORT, which nothing sets",
+        several(
+            lambda folder: write(
+                DOCKERFILE,
+                re.sub(
+                    r"\nCMD \[.*",
+                    "\nCMD python -m my_env.server.app --host 0.0.0.0 --port $PORT",
+                    (folder / DOCKERFILE).read_text(),
+                ),
+            )(folder),
         ),
     ),
     Broken(
@@ -334,6 +391,105 @@ CODE = (
         "state() failed",
         replace(ENVIRONMENT, "return self._state\n", "return self._stat\n"),
     ),
+    *(
+        Broken(
+            f"step {number} raises",
+            "contract.step",
+            f"step() number {number} with {{'guess': ",
+            replace(
+                ENVIRONMENT,
+                STEP,
+                f"{STEP}        if self._state.step_count == {number}:\n"
+                '            raise ValueError("no such guess")\n',
+            ),
+        )
+        for number in (4, 7, 8)
+    ),
+    Broken(
+        "second reset raises",
+        "contract.reset",
+        "reset() number 2 failed",
+        several(
+            replace(
+                ENVIRONMENT,
+                RESET,
+                f"{RESET}        if self._state.episode_id:\n"
+                '            raise ValueError("no second game")\n',
+            ),
+        ),
+    ),
+    Broken(
+        "state raises after two steps",
+        "contract.state",
+        "state() after step 2 failed",
+        replace(
+            ENVIRONMENT,
+            "        return self._state\n",
+            "        if self._state.step_count == 2:\n"
+            '            raise ValueError("no state")\n'
+            "        return self._state\n",
+        ),
+    ),
+    Broken(
+        "environment cannot be made",
+        "contract.reset",
+        "ArithmeticError: no licence",
+        replace(
+            ENVIRONMENT,
+            "        self._hidden = 0\n",
+            '        raise ArithmeticError("no licence")\n',
+        ),
+    ),
+    Broken(
+        "observation of a wrong type",
+        "contract.step",
+        "\ntries_left\n  Input should be a valid integer",
+        replace(ENVIRONMENT, "tries_left=tries_left", 'tries_left="few"'),
+    ),
+    Broken(
+        "reward no float can hold",
+        "contract.reward",
+        "the reward of step 1 is 1000",
+        replace(ENVIRONMENT, "else 0.0,", "else 10**400,"),
+    ),
+    Broken(
+        "reward counts what the class holds",
+        "contract.sessions",
+        "reward of step 1 is",
+        several(
+            replace(
+                ENVIRONMENT,
+                "    def __init__",
+                "    LOG: list[int] = []\n\n    def __init__",
+            ),
+            replace(ENVIRONMENT, STEP, f"{STEP}        self.LOG.append(1)\n"),
+            replace(ENVIRONMENT, "else 0.0,", "else float(len(self.LOG)),"),
+        ),
+    ),
+    Broken(
+        "metadata counts what the module holds",
+        "contract.sessions",
+        "plays differently after other sessions",
+        several(
+            replace(ENVIRONMENT, "TRIES = 10\n", "TRIES = 10\nLOG: list[int] = []\n"),
+            replace(ENVIRONMENT, STEP, f"{STEP}        LOG.append(1)\n"),
+            replace(
+                ENVIRONMENT,
+                "            done=self._over,",
+                '            metadata={"log": len(LOG)},\n            done=self._over,',
+            ),
+        ),
+    ),
+    Broken(
+        "client sends a wrong key",
+        "contract.client",
+        "guess: Field required",
+        append(
+            CLIENT,
+            "\n    def _step_payload(self, action):\n"
+            "        return {'guss': action.guess}\n",
+        ),
+    ),
     Broken(
         "episode id is dropped",
         "contract.episode_id",
@@ -407,6 +563,15 @@ CODE = (
             replace(
                 ENVIRONMENT, "- self._state.step_count\n", "- self._state.step_count)\n"
             ),
+        ),
+    ),
+    Broken(
+        "no episode ends",
+        "contract.done",
+        "no episode ended within 200 random steps",
+        several(
+            replace(ENVIRONMENT, "self._over = hint", "self._over = False  # hint"),
+            replace(ENVIRONMENT, "tries_left = TRIES - self", "tries_left = 1  # self"),
         ),
     ),
     Broken(
@@ -512,8 +677,8 @@ def _one_session(folder):
     replace(ENVIRONMENT, "self._hidden", "type(self)._hidden", count=9)(folder)
 
 
-def _endless_dicts(folder):
-    """Actions and observations are dicts, and no episode ever ends."""
+def _dicts(folder):
+    """Actions and observations are dicts."""
     write(
         ENVIRONMENT,
         "from openenv.core.env_server import Environment, State\n\n\n"
@@ -526,7 +691,8 @@ def _endless_dicts(folder):
         "        return {'heard': None, 'done': False, 'reward': None}\n\n"
         "    def step(self, action, timeout_s=None, **kwargs):\n"
         "        self._state.step_count += 1\n"
-        "        return {'heard': action, 'done': False, 'reward': 0.0}\n\n"
+        "        done = self._state.step_count >= 3\n"
+        "        return {'heard': action, 'done': done, 'reward': 0.0}\n\n"
         "    @property\n"
         "    def state(self):\n"
         "        return self._state\n",
@@ -594,7 +760,7 @@ GOOD = {
     "one tool more": (Template.MCP, _one_tool_more),
     "asynchronous": (Template.TYPED, _asynchronous),
     "one session, shared state": (Template.TYPED, _one_session),
-    "dicts without an end": (Template.TYPED, _endless_dicts),
+    "dicts": (Template.TYPED, _dicts),
     "upstream's shape": (Template.TYPED, _upstreams_shape),
 }
 

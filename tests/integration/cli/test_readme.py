@@ -40,7 +40,7 @@ def test_the_section_runs_until_it_needs_an_engine(checkout):
     first, second, third, *_ = commands()
 
     run(checkout, first)
-    assert "my_env is valid: 32 passed" in run(checkout, second)
+    assert "my_env is valid: 37 passed" in run(checkout, second)
     with ChildProcess([*third.split(), "--port", "0"], cwd=checkout) as child:
         assert child.wait_for_line(URL)
 
@@ -53,7 +53,7 @@ def test_the_section_runs_word_for_word(checkout, base_as_python, hub):
     first, second, third, fourth, fifth = commands()
 
     run(checkout, first)
-    assert "my_env is valid: 32 passed" in run(checkout, second)
+    assert "my_env is valid: 37 passed" in run(checkout, second)
     with ChildProcess(third.split(), cwd=checkout) as child:
         assert "http://127.0.0.1:8000" == child.wait_for_line(URL).group(1)
         child.send_signal(signal.SIGINT)

@@ -16,7 +16,9 @@ from openenv.cli.manifest import (
     ReadManifest,
     read_manifest,
 )
+from openenv.cli.validation import image
 from openenv.cli.validation.checks import Check, Fault, NotApplicable, Verdict
+from openenv.cli.validation.dependencies import NotInstalled, normal, undeclared
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -172,6 +174,25 @@ def _pyproject_packages(package: Package) -> None:
         )
 
 
+def _pyproject_imports(package: Package) -> None:
+    if "dependencies" in package.project.get("dynamic", ()):
+        raise NotApplicable("the dependencies are dynamic")
+    try:
+        found = undeclared(package.folder, package.project)
+    except NotInstalled as missing:
+        why = f"{missing} is not installed, so what it brings is unknown"
+        raise NotApplicable(why) from None
+    if found:
+        names = ", ".join(f'"{each}"' for each in sorted({each[3] for each in found}))
+        raise Fault(
+            "; ".join(
+                f"{file}:{line}: imports {module}, which no dependency brings"
+                for file, line, module, _ in found
+            ),
+            f"add {names} to [project] dependencies in pyproject.toml",
+        )
+
+
 def _docker_exists(package: Package) -> None:
     if package.dockerfile_name is None:
         raise Fault(
@@ -193,6 +214,8 @@ def _docker_command(package: Package) -> None:
             "end it with a CMD that serves the application",
         )
     module, _, attribute = package.manifest.app.partition(":")
+    if _module_file(package, module) is None:
+        raise NotApplicable(f"needs the module {module}")
     folder = package.folder.name
     served = (f"{module}:{attribute}", module, f"{module.replace('.', '/')}.py")
     by_name = re.search(r"(^|[\s/])(server|openenv serve)(\s|$)", command.text)
@@ -274,9 +297,19 @@ PACKAGE_CHECKS: Final[tuple[Check[Package], ...]] = (
     Check("pyproject.openenv", _pyproject_openenv, ("pyproject.valid",)),
     Check("pyproject.script", _pyproject_script, ("pyproject.valid", "package.files")),
     Check("pyproject.packages", _pyproject_packages, ("pyproject.valid",)),
+    Check(
+        "pyproject.imports",
+        _pyproject_imports,
+        ("pyproject.openenv", "package.files"),
+    ),
     Check("docker.exists", _docker_exists, ("manifest.exists",)),
+    Check("docker.instructions", image.instructions, ("docker.exists",)),
+    Check("docker.copy", image.copies, ("docker.exists",)),
     Check("docker.command", _docker_command, ("docker.exists", "manifest.valid")),
     Check("docker.port", _docker_port, ("docker.command",)),
+    # One port in two places is one fault.
+    Check("docker.expose", image.exposes, ("docker.port",)),
+    Check("docker.variables", image.variables, ("docker.command",)),
     Check("docker.host", _docker_host, ("docker.command",)),
     Check(
         "docker.dependencies",
@@ -314,13 +347,9 @@ def _requirement_names(project: dict[str, Any]) -> set[str]:
 
 def _names_of(requirements: list[Any]) -> set[str]:
     found = (_REQUIREMENT_NAME.match(str(each)) for each in requirements)
-    return {_normal(match.group(1)) for match in found if match}
+    return {normal(match.group(1)) for match in found if match}
 
 
 def _names_in(commands: str) -> set[str]:
     words = re.findall(r"[A-Za-z0-9][A-Za-z0-9._-]*", commands)
-    return {_normal(word) for word in words}
-
-
-def _normal(name: str) -> str:
-    return re.sub(r"[-_.]+", "-", name).lower()
+    return {normal(word) for word in words}

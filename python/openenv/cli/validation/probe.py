@@ -17,6 +17,7 @@ import subprocess
 import sys
 import threading
 import time
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -50,6 +51,10 @@ PROBE_CHECKS: Final = (
     "contract.client",
 )
 _LOOK_S: Final = 0.5  # how soon the end of a child is seen whose pipe is held open
+_WAITS: Final = (
+    "do no long work at import, and let no call wait for ever; --timeout sets the time"
+)
+_ENDS: Final = "let no code of the package end its process"
 _READ_BYTES: Final = 64 * 1024
 # Two sessions play beside each other; the class decides whether it allows them.
 _SESSIONS: Final = "4"
@@ -65,11 +70,11 @@ def probe(folder: Path, manifest: Manifest, seconds: float, listener: Listener) 
         listener: as for `run_checks`.
     """
     read_end, write_end = os.pipe()
-    arguments = [str(folder), manifest.app, str(write_end), f"--seconds={seconds}"]
+    arguments = _command(folder, manifest.app, write_end, seconds)
     if manifest.validation is not None:
         arguments.append(f"--range={json.dumps(manifest.validation.reward.range)}")
     child = subprocess.Popen(  # noqa: S603 - ourselves
-        [sys.executable, "-m", "openenv.cli.validation.probe", *arguments],
+        arguments,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
@@ -78,17 +83,16 @@ def probe(folder: Path, manifest: Manifest, seconds: float, listener: Listener) 
         env=_variables(),
     )
     os.close(write_end)
-    begun, done = "", set[str]()
+    done = set[str]()
     deadline_s = time.monotonic() + seconds
     try:
         for message in _messages(read_end, child, deadline_s):
-            begun = message.get("begin", begun)
             if "finding" in message:
                 finding = Finding.from_dict(message["finding"])
                 done.add(finding.check)
                 listener(finding)
             else:
-                listener(begun)
+                listener(message["begin"])
             if len(done) == len(PROBE_CHECKS):
                 break
         late = time.monotonic() >= deadline_s
@@ -97,7 +101,7 @@ def probe(folder: Path, manifest: Manifest, seconds: float, listener: Listener) 
         _stop(child)
     if len(done) < len(PROBE_CHECKS):
         why = f"not done within {seconds:g} s" if late else _describe_end(child)
-        _tell_unfinished(begun, done, why, listener)
+        _tell_unfinished(done, why, _WAITS if late else _ENDS, listener)
 
 
 def main() -> None:
@@ -108,17 +112,25 @@ def main() -> None:
     parser.add_argument("pipe", type=int)
     parser.add_argument("--seconds", type=float, required=True)
     parser.add_argument("--range", type=json.loads)
+    parser.add_argument("--trace", action="store_true", help="play one episode only")
     arguments = parser.parse_args()
     os.set_inheritable(arguments.pipe, False)
+    begun = ""
 
     def tell(what: str | Finding) -> None:
+        nonlocal begun
+        message: dict[str, Any] = {}
         if isinstance(what, str):
-            message: dict[str, Any] = {"begin": what}
+            begun = message["begin"] = what
         else:
-            message = {"finding": what.as_dict()}
-        os.write(arguments.pipe, json.dumps(message).encode() + b"\n")
+            message["finding"] = what.as_dict()
+        _write(arguments.pipe, json.dumps(message).encode() + b"\n")
 
-    _run(arguments, tell)
+    try:
+        _run(arguments, tell)
+    except Exception as error:  # noqa: BLE001 - a fault of the checks, to be told
+        why = f"the check itself failed: {type(error).__name__}: {error}"
+        tell(Finding(begun, Verdict.FAIL, why, "report this to the makers of openenv"))
     # Threads of the environment must not keep the process.
     os._exit(0)
 
@@ -126,18 +138,24 @@ def main() -> None:
 def _run(arguments: argparse.Namespace, tell: Listener) -> None:
     from openenv.cli.validation.contract import (  # noqa: PLC0415 - the child's alone
         CONTRACT_CHECKS,
-        Stage,
+        SEED,
     )
     from openenv.cli.validation.imports import (  # noqa: PLC0415 - as above
         IMPORT_CHECKS,
         Code,
     )
+    from openenv.cli.validation.playing import (  # noqa: PLC0415 - as above
+        Raised,
+        Stage,
+        trace,
+    )
     from openenv.rollout.tools import calls_tools  # noqa: PLC0415 - as above
 
     code = Code(arguments.folder, arguments.app)
-    passed = run_checks(IMPORT_CHECKS, code, tell)
+    quiet = _ignore if arguments.trace else tell
+    passed = run_checks(IMPORT_CHECKS, code, quiet)
     if code.application is None:
-        run_checks(CONTRACT_CHECKS, Stage("", code.draw), tell, passed)
+        run_checks(CONTRACT_CHECKS, Stage("", code.draw), quiet, passed)
         return
     with _served(code.application) as url:
         stage = Stage(
@@ -148,10 +166,52 @@ def _run(arguments: argparse.Namespace, tell: Listener) -> None:
             seconds=arguments.seconds,
             client_class=code.client_class,
             typed=code.typed,
+            folder=arguments.folder,
+            raised=Raised(),
+            fresh=partial(_play_afresh, arguments),
         )
+        if arguments.trace:
+            run_checks(CONTRACT_CHECKS[:1], stage, quiet, passed)
+            _write(arguments.pipe, json.dumps(trace(stage, SEED)).encode())
+            return
         if arguments.range:
             stage.reward_range = (arguments.range[0], arguments.range[1])
         run_checks(CONTRACT_CHECKS, stage, tell, passed)
+
+
+def _play_afresh(arguments: argparse.Namespace) -> str:
+    """Play an episode in a process where none was played; empty if that fails."""
+    read_end, write_end = os.pipe()
+    # In our own process group, so that it is stopped with us.
+    command = _command(arguments.folder, arguments.app, write_end, arguments.seconds)
+    child = subprocess.Popen(  # noqa: S603 - ourselves
+        [*command, "--trace"],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        pass_fds=(write_end,),
+    )
+    os.close(write_end)
+    with open(read_end, "rb") as pipe:  # noqa: PTH123 - no path
+        told = pipe.read().decode()
+    return "" if child.wait() else told
+
+
+def _command(folder: Path, app: str, pipe: int, seconds: float) -> list[str]:
+    module = "openenv.cli.validation.probe"
+    arguments = [str(folder), app, str(pipe), f"--seconds={seconds}"]
+    # -P: what lies where the command is run is none of the package's modules.
+    return [sys.executable, "-P", "-m", module, *arguments]
+
+
+def _write(pipe: int, data: bytes) -> None:
+    """Write all of it: a pipe may take a part."""
+    while data:
+        data = data[os.write(pipe, data) :]
+
+
+def _ignore(_: str | Finding) -> None:
+    return None
 
 
 @contextlib.contextmanager
@@ -187,15 +247,13 @@ def _messages(
             yield from map(json.loads, lines)
 
 
-def _tell_unfinished(begun: str, done: set[str], why: str, listener: Listener) -> None:
-    blamed = begun if begun not in done else PROBE_CHECKS[0]
+def _tell_unfinished(done: set[str], why: str, mend: str, listener: Listener) -> None:
+    """Blame the first check that did not end: it ran, or what comes before it did."""
+    blamed = next(check for check in PROBE_CHECKS if check not in done)
     for check in PROBE_CHECKS:
-        if check in done:
-            continue
         if check == blamed:
-            mend = "do no long work at import, and let no call wait for ever"
             listener(Finding(check, Verdict.FAIL, why, mend))
-        else:
+        elif check not in done:
             listener(Finding(check, Verdict.SKIP, f"needs {blamed}"))
 
 

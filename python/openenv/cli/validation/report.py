@@ -82,4 +82,5 @@ def _show_below(text: Text, console: Console) -> None:
     if console.is_terminal:
         console.print(Padding(text, (0, 0, 0, _INDENT)))
     else:
-        console.print(Text(" " * _INDENT) + text, soft_wrap=True)
+        for line in text.split():
+            console.print(Text(" " * _INDENT) + line, soft_wrap=True)

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import http.client
 import ipaddress
 import json
+import re
+import threading
 import urllib.error
 import urllib.request
+from concurrent.futures import Future, wait
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
@@ -20,6 +24,8 @@ if TYPE_CHECKING:
 
     from openenv.cli.validation.checks import Listener
 
+_GRACE_S: Final = 0.2
+_MAX_BYTES: Final = 64 * 1024 * 1024  # a schema has kilobytes
 _CONTROL: Final = ("/reset", "/step", "/state")
 
 
@@ -40,12 +46,14 @@ class Running:
         """
         mend = "is this the URL of an OpenEnv server, without a path of its own?"
         try:
-            with self._open(path) as response:
-                answer = json.loads(response.read())
+            answer = json.loads(self._ask(path))
         except urllib.error.HTTPError as error:
             raise Fault(f"GET {path} answers {error.code}", mend) from None
         except ValueError:
             raise Fault(f"GET {path} answers no JSON", mend) from None
+        except http.client.HTTPException as error:
+            why = f"{type(error).__name__}: {error}"
+            raise Fault(f"GET {path} answers no HTTP: {why}", mend) from None
         except OSError as error:
             reason = getattr(error, "reason", error)
             raise Fault(f"GET {self.url}{path} failed: {reason}", mend) from None
@@ -57,11 +65,31 @@ class Running:
         """Draw an action of the server's schema."""
         return {} if self.sample is None else dict(self.sample(rng))
 
-    def _open(self, path: str) -> Any:  # noqa: ANN401 - urllib's response
+    def _ask(self, path: str) -> bytes:
+        """Ask within one deadline; that of a socket begins anew with every byte."""
+        asked: Future[bytes] = Future()
+
+        def ask() -> None:
+            try:
+                asked.set_result(self._open(path))
+            except Exception as error:  # noqa: BLE001 - raised below
+                asked.set_exception(error)
+
+        # A daemon, because what is not answered must not keep the process.
+        threading.Thread(target=ask, daemon=True).start()
+        # A little later than the socket, whose own words are better.
+        if not wait([asked], self.seconds + _GRACE_S).done:
+            message = f"not answered within {self.seconds:g} s"
+            raise TimeoutError(message)
+        return asked.result()
+
+    def _open(self, path: str) -> bytes:
         # A proxy cannot reach this machine's own servers.
         proxies: dict[str, str] | None = {} if _is_loopback(self.url) else None
         opener = urllib.request.build_opener(urllib.request.ProxyHandler(proxies))
-        return opener.open(f"{self.url}{path}", timeout=self.seconds)
+        with opener.open(f"{self.url}{path}", timeout=self.seconds) as response:
+            answer: bytes = response.read(_MAX_BYTES)
+            return answer
 
 
 def server_url(text: str) -> str:
@@ -72,20 +100,31 @@ def server_url(text: str) -> str:
     """
     text = text.strip().rstrip("/")
     url = text if "://" in text else f"http://{text}"
-    parts = urlsplit(url)
-    if parts.scheme not in ("http", "https") or not parts.hostname:
+    if not _is_server(url):
         message = f"{text!r} is no URL of a server, such as http://localhost:8000"
         raise ValueError(message)
     return url
 
 
+def _is_server(url: str) -> bool:
+    if not re.fullmatch(r"[!-~]+", url):  # blanks, and what a URL writes otherwise
+        return False
+    try:
+        parts = urlsplit(url)
+        return (
+            parts.scheme in ("http", "https")
+            and bool(parts.hostname)
+            and parts.port != 0
+        )
+    except ValueError:  # the port is none, or the brackets
+        return False
+
+
 def check_running(running: Running, listener: Listener) -> None:
     """Run all checks of a running server."""
     # Here, because the client's machinery is not needed to ask one question.
-    from openenv.cli.validation.contract import (  # noqa: PLC0415
-        CONTRACT_CHECKS,
-        Stage,
-    )
+    from openenv.cli.validation.contract import CONTRACT_CHECKS  # noqa: PLC0415
+    from openenv.cli.validation.playing import Stage  # noqa: PLC0415 - as above
     from openenv.rollout.tools import calls_tools  # noqa: PLC0415 - as above
 
     passed = run_checks(HTTP_CHECKS, running, listener) | {"types.client"}
