@@ -7,6 +7,8 @@ import sys
 
 import pytest
 
+from openenv.errors import ConnectFailed, ProviderError
+
 COMMANDS = [
     *("init", "validate", "serve", "build", "push", "fork"),
     *("list", "ps", "stop", "rollout", "schema"),
@@ -111,3 +113,25 @@ def test_a_container_that_is_none_of_ours_is_not_stopped(openenv):
 
     assert 1 == done.code
     assert "the Docker engine does not answer" in done.text
+
+
+def test_strays_without_an_engine_are_one_sentence(openenv):
+    pytest.importorskip("docker")
+
+    done = openenv("stop", "--strays", DOCKER_HOST="unix:///nowhere.sock")
+
+    assert 1 == done.code
+    assert done.err.startswith("Error: Docker is not available. ")
+
+
+@pytest.mark.parametrize("error", [ProviderError("no cluster"), ConnectFailed("no")])
+def test_every_error_of_ours_is_one_sentence(openenv_here, monkeypatch, error):
+    def fail():
+        raise error
+
+    monkeypatch.setattr("openenv.cli.commands.containers._remove_strays", fail)
+
+    done = openenv_here("stop", "--strays")
+
+    assert 1 == done.code
+    assert f"Error: {error}\n" == done.err
