@@ -162,6 +162,29 @@ def test_a_wrong_token_is_one_sentence(logged_in, tmp_path):
     assert 1 == done.err.count("\n"), done.err
 
 
+@pytest.mark.parametrize(
+    ("command", "page"),
+    [
+        (["push", "my_env"], "<html>Welcome</html>"),
+        (["fork", "a/b"], "<html>Welcome</html>"),
+        (["fork", "a/b"], "[]"),
+        (["fork", "a/b"], "{}"),
+    ],
+)
+def test_a_server_that_is_no_hub_is_one_sentence(
+    logged_in, hub, tmp_path, command, page
+):
+    make_good("typed", tmp_path)
+    hub.page = page
+
+    done = logged_in(*command)
+
+    assert 1 == done.code
+    assert f"asking the Hub who you are failed: {hub.url} gave no answer" in done.text
+    assert "is this the Hub?" in done.text
+    assert 1 == done.err.count("\n"), done.err
+
+
 def test_a_space_of_somebody_else_is_refused(logged_in, tmp_path):
     done = logged_in("push", make_good("typed", tmp_path), "-r", "other/x")
 
