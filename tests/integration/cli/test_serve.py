@@ -7,6 +7,7 @@ import os
 import re
 import signal
 import socket
+import subprocess
 import sys
 import urllib.error
 import urllib.request
@@ -31,6 +32,12 @@ async def app(scope, receive, send):
     headers = [(b"content-type", b"application/json")]
     await send({"type": "http.response.start", "status": 200, "headers": headers})
     await send({"type": "http.response.body", "body": b'{"status": "healthy"}'})
+"""
+TELLS_ITS_END = """
+async def told(scope, receive, send):
+    await app(scope, receive, send)
+    if scope["type"] == "lifespan":
+        print("ended in order", flush=True)
 """
 URL = r"is served on (http://\S+:\d+)"
 
@@ -61,6 +68,12 @@ def read_health(url):
             return json.load(answer)["status"]
     except OSError:
         return None
+
+
+def is_open(url):
+    host, _, port = url.removeprefix("http://").partition(":")
+    with socket.socket() as peer:
+        return peer.connect_ex((host, int(port))) == 0
 
 
 def play_on(session):
@@ -245,6 +258,74 @@ def test_ctrl_c_ends_it_with_130_and_no_traceback(tmp_path, options):
     assert 130 == code, output
     assert "Traceback" not in output
     assert not (tmp_path / "s").exists()
+
+
+@pytest.mark.parametrize("options", [["--workers", "2"], ["--reload"]], ids=str)
+def test_workers_end_when_their_parent_is_killed(tmp_path, options):
+    (tmp_path / "small.py").write_text(f"{SMALL}{TELLS_ITS_END}")
+
+    with serving(tmp_path, "small:told", "-p", 0, *options) as child:
+        url = child.wait_for_line(URL).group(1)
+        wait_until(lambda: read_health(url) == "healthy", 40.0)
+        os.kill(child.pid, signal.SIGKILL)
+        wait_until(lambda: not is_open(url), 20.0)
+        wait_until(lambda: "ended in order" in child.output(), 20.0)
+
+
+@pytest.mark.parametrize(
+    "options", [[], ["--workers", "2"], ["--reload"], ["--uds", "s"]], ids=str
+)
+def test_a_terminal_that_is_closed_ends_it_in_order(tmp_path, options):
+    (tmp_path / "small.py").write_text(f"{SMALL}{TELLS_ITS_END}")
+
+    with serving(tmp_path, "small:told", "-p", 0, *options) as child:
+        child.wait_for_line(r"is served on (\S+)$")
+        wait_until(lambda: served(child.output(), tmp_path), 40.0)
+        child.send_signal(signal.SIGHUP)
+        child.wait(20.0)
+        output = child.output()
+
+    assert "ended in order" in output
+    assert "Traceback" not in output
+    assert not (tmp_path / "s").exists()
+
+
+@pytest.mark.parametrize("options", [[], ["--workers", "2"]], ids=str)
+def test_nohup_lets_it_go_on(tmp_path, options):
+    (tmp_path / "small.py").write_text(f"{SMALL}{TELLS_ITS_END}")
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        with serving(tmp_path, "small:told", "-p", 0, *options) as child:
+            url = child.wait_for_line(URL).group(1)
+            wait_until(lambda: read_health(url) == "healthy", 40.0)
+            child.send_signal(signal.SIGHUP)
+            with pytest.raises(subprocess.TimeoutExpired):
+                child.wait(2.0)
+
+            assert "ended in order" not in child.output()
+    finally:
+        signal.signal(signal.SIGHUP, before)
+
+
+@pytest.mark.parametrize(
+    ("options", "code"),
+    [
+        ([], -signal.SIGTERM),
+        (["--workers", "2"], 0),
+        (["--reload"], 0),
+        (["--uds", "s"], 128 + signal.SIGTERM),
+    ],
+    ids=str,
+)
+def test_sigterm_ends_it_with_the_documented_code(tmp_path, options, code):
+    (tmp_path / "small.py").write_text(SMALL)
+
+    with serving(tmp_path, "small:app", "-p", 0, *options) as child:
+        child.wait_for_line(r"is served on (\S+)$")
+        wait_until(lambda: served(child.output(), tmp_path), 40.0)
+        os.kill(child.pid, signal.SIGTERM)
+
+        assert code == child.wait(20.0), child.output()
 
 
 def test_ctrl_c_again_and_again_is_130_and_no_traceback(tmp_path):

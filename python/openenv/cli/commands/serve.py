@@ -67,10 +67,15 @@ def serve(  # noqa: PLR0913 - one parameter an option of the command
     openenv serve my_env.server.app:app --workers 4
     """
     # Here, so that the other commands start without what serves.
-    from openenv.cli._served import Target, hush_forced_exit  # noqa: PLC0415
+    from openenv.cli._served import (  # noqa: PLC0415
+        Target,
+        end_by_hangup,
+        hush_forced_exit,
+    )
 
     _refuse(api_key, workers, reload=reload, web=web)
     hush_forced_exit()
+    end_by_hangup()
     try:
         target = Target.find(environment, api_key)
         application = target.load()
