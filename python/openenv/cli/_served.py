@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hmac
 import importlib
+import inspect
 import json
 import logging
 import multiprocessing
@@ -86,6 +87,12 @@ class Target:
         except (Exception, SystemExit) as error:  # noqa: BLE001 - foreign code
             message = f"importing {self.app} of {self.name} failed: {_describe(error)}"
             raise CommandFailed(message) from None
+        if not _takes_calls(application):
+            message = (
+                f"{self.app} is no ASGI application: such a one is called with scope, "
+                "receive and send"
+            )
+            raise WrongUse(message)
         return application if self.api_key is None else Guard(application, self.api_key)
 
     def _import(self) -> Any:  # noqa: ANN401 - as above
@@ -166,6 +173,21 @@ def make_application() -> Any:  # noqa: ANN401 - an ASGI app
     except OpenEnvError as error:
         show_error(error)
         sys.exit(STARTUP_FAILURE)
+
+
+def _takes_calls(application: Any) -> bool:  # noqa: ANN401 - as above
+    """Tell whether it can be called as ASGI 3 does; an unknown signature passes."""
+    try:
+        signature = inspect.signature(application)
+    except (TypeError, ValueError):  # a builtin
+        return not isinstance(application, type)
+    if isinstance(application, type):  # ASGI 2, or the class instead of an instance
+        return False
+    try:
+        signature.bind("scope", "receive", "send")
+    except TypeError:
+        return False
+    return True
 
 
 def _end_with_parent() -> None:
