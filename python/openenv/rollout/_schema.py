@@ -27,14 +27,13 @@ async def fetch_action_schema(
     """
     try:
         client = GenericEnvClient(base_url, headers=headers)
-    except ValueError as error:
-        message = f"cannot use {base_url!r}: {error}"
-        raise InvalidRollout(message) from error
-    try:
         schemas: object = await client.schema()
     except OpenEnvError as error:
         message = f"cannot read the action's schema: {error}"
         raise RolloutError(message) from error
+    except ValueError as error:
+        message = f"cannot use {base_url!r}: {error}"
+        raise InvalidRollout(message) from error
     schema = schemas.get("action") if isinstance(schemas, dict) else None
     if not isinstance(schema, dict):
         message = f"{base_url} tells no action schema; give --policy"

@@ -12,7 +12,7 @@ import sys
 from contextlib import AsyncExitStack, ExitStack
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import TYPE_CHECKING, Final, Self
+from typing import TYPE_CHECKING, Any, Final, Self
 
 from openenv.core.generic_client import GenericEnvClient
 from openenv.rollout._boundary import Caught, called
@@ -185,7 +185,7 @@ def _session_factory(
     client_class: ClientClass, base_url: str, headers: Mapping[str, str] | None
 ) -> Callable[[], Session]:
     # A user's client without the parameter is asked for it only where it is needed.
-    more = {} if headers is None else {"headers": headers}
+    more: dict[str, Any] = {} if headers is None else {"headers": headers}
 
     def make_session() -> Session:
         session: Session = client_class(

@@ -124,6 +124,31 @@ def test_strays_without_an_engine_are_one_sentence(openenv):
     assert done.err.startswith("Error: Docker is not available. ")
 
 
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["init", "my_env", "-t", "foo"], "'foo' is not one of 'typed'"),
+        (["serve", "-p", "80x"], "must be a valid integer"),
+        (["serve", "-p", "-1"], "must be greater than or equal to 0"),
+        (["rollout", "x", "-n", "0"], "must be greater than or equal to 1"),
+        (["rollout", "nowhere"], "no environment 'nowhere'"),
+        (["rollout", "empty"], "no openenv.yaml in envs/empty, empty"),
+        (["rollout", "--base-url", "ftp://x"], "unknown scheme 'ftp'"),
+        (["rollout", "--base-url", "http://x:y"], "cannot use 'http://x:y'"),
+    ],
+)
+def test_wrong_use_is_2_and_told_in_plain_words(
+    openenv_here, tmp_path, arguments, words
+):
+    (tmp_path / "empty").mkdir()
+
+    done = openenv_here(*arguments)
+
+    assert 2 == done.code, done.text
+    assert words in done.text.replace(" │ │ ", " ")
+    assert not any(word in done.text for word in ("Value error", "Input", "Played"))
+
+
 @pytest.mark.parametrize("error", [ProviderError("no cluster"), ConnectFailed("no")])
 def test_every_error_of_ours_is_one_sentence(openenv_here, monkeypatch, error):
     def fail():
