@@ -6,7 +6,7 @@ imported when first used.
 
 from __future__ import annotations
 
-from importlib import import_module, metadata
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -17,6 +17,8 @@ if TYPE_CHECKING:
         GenericEnvClient as GenericEnvClient,
     )
     from openenv.core.sync_client import SyncEnvClient as SyncEnvClient
+
+    __version__: str
 
 __all__ = [  # noqa: RUF022 - upstream's order
     "core",
@@ -34,6 +36,9 @@ _AUTO = frozenset({"AutoAction", "AutoEnv"})
 
 def _load_package_version() -> str:
     """Return the installed version, also under the distribution's former name."""
+    # Here, because it takes longer to import than all else of this module.
+    from importlib import metadata  # noqa: PLC0415
+
     for distribution in ("openenv", "openenv-core"):
         try:
             return metadata.version(distribution)
@@ -42,12 +47,12 @@ def _load_package_version() -> str:
     return "0.0.0"
 
 
-__version__ = _load_package_version()
-
-
 if not TYPE_CHECKING:  # a checker shall find a wrong name
 
     def __getattr__(name: str) -> object:
+        if name == "__version__":
+            globals()[name] = version = _load_package_version()
+            return version
         if name in _SUBPACKAGES:
             return import_module(f"openenv.{name}")
         if name not in __all__:
@@ -60,4 +65,4 @@ if not TYPE_CHECKING:  # a checker shall find a wrong name
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return sorted({*globals(), *__all__, "__version__"})

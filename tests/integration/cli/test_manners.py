@@ -6,6 +6,7 @@ import subprocess
 import sys
 
 import pytest
+from tests.support.processes import ROOT
 
 from openenv.errors import ConnectFailed, ProviderError
 
@@ -45,6 +46,47 @@ def test_without_a_command_help_is_shown_and_the_code_is_2(openenv):
 
     assert 2 == done.code
     assert all(f" {command} " in done.text for command in COMMANDS)
+
+
+@pytest.mark.parametrize("module", ["openenv.cli._app", "openenv.core._logs"])
+def test_ctrl_c_while_the_command_is_imported_is_130(module):
+    code = (
+        "import builtins, sys, signal\n"
+        "real = builtins.__import__\n"
+        "def interrupted(name, *arguments, **options):\n"
+        f"    if name == {module!r}:\n"
+        "        signal.raise_signal(signal.SIGINT)\n"
+        "    return real(name, *arguments, **options)\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+        "from openenv.cli.__main__ import main\n"
+        "builtins.__import__ = interrupted\n"
+        "sys.argv = ['openenv', '--version']\n"
+        "main()\n"
+    )
+
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False
+    )
+
+    assert (130, "") == (done.returncode, done.stderr)
+
+
+def test_finding_the_command_imports_little():
+    """Nobody catches a Ctrl-C before `main` is called."""
+    code = (
+        "import sys, openenv.cli.__main__; "
+        "print(sorted({'email', 'zipfile', 'rich', 'typer'} & sys.modules.keys()))"
+    )
+
+    loaded = subprocess.run(
+        [sys.executable, "-S", "-c", code],
+        env={"PYTHONPATH": str(ROOT / "python")},
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+
+    assert "[]\n" == loaded
 
 
 def test_the_version_is_told(openenv):
