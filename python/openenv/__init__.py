@@ -10,6 +10,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from importlib import metadata as metadata
+
     from openenv import cli as cli, core as core
     from openenv.auto import AutoAction as AutoAction, AutoEnv as AutoEnv
     from openenv.core.generic_client import (
@@ -36,8 +38,8 @@ _AUTO = frozenset({"AutoAction", "AutoEnv"})
 
 def _load_package_version() -> str:
     """Return the installed version, also under the distribution's former name."""
-    # Here, because it takes longer to import than all else of this module.
-    from importlib import metadata  # noqa: PLC0415
+    # This module's, as upstream's tests replace it.
+    from openenv import metadata  # noqa: PLC0415
 
     for distribution in ("openenv", "openenv-core"):
         try:
@@ -50,9 +52,10 @@ def _load_package_version() -> str:
 if not TYPE_CHECKING:  # a checker shall find a wrong name
 
     def __getattr__(name: str) -> object:
+        if name == "metadata":  # it takes longer to import than all else here
+            return globals().setdefault(name, import_module("importlib.metadata"))
         if name == "__version__":
-            globals()[name] = version = _load_package_version()
-            return version
+            return globals().setdefault(name, _load_package_version())
         if name in _SUBPACKAGES:
             return import_module(f"openenv.{name}")
         if name not in __all__:
