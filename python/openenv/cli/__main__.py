@@ -50,12 +50,16 @@ def _main() -> None:
 
     show_warnings()
     from openenv.cli._console import CommandFailed, show_error  # noqa: PLC0415 - rich
+    from openenv.errors import OpenEnvError  # noqa: PLC0415 - as above
 
     try:
         command(prog_name="openenv")
     except CommandFailed as error:
         show_error(error)
         sys.exit(error.code)
+    except OpenEnvError as error:  # some of them are an OSError as well
+        show_error(error)
+        sys.exit(1)
     except OSError as error:
         show_error(_describe(error))
         sys.exit(1)

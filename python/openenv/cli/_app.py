@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import inspect
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
+from typer.core import TyperCommand
+from typing_extensions import override
 
 from openenv import __version__
 from openenv.cli.commands.build import build
@@ -42,6 +44,24 @@ def _help(command: Callable[..., None]) -> str:
     )
 
 
+class _Command(TyperCommand):
+    """Tells a wrong value in the command line's words, not in a library's."""
+
+    @override
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        try:
+            return super().parse_args(ctx, args)
+        except typer.BadParameter as error:
+            error.message = _own_words(error.message)
+            raise
+
+
+def _own_words(message: str) -> str:
+    """Turn what pydantic says, which typer parses values with since 0.29."""
+    said, _, _ = message.partition(", unable to parse")
+    return said.removeprefix("Value error, ").replace("Input should be", "it must be")
+
+
 _COMMANDS: Final[Mapping[str, Callable[..., None]]] = {
     "init": init,
     "validate": validate,
@@ -56,7 +76,7 @@ _COMMANDS: Final[Mapping[str, Callable[..., None]]] = {
     "schema": schema,
 }
 for _name, _command in _COMMANDS.items():
-    app.command(_name, help=_help(_command))(_command)
+    app.command(_name, cls=_Command, help=_help(_command))(_command)
 
 
 def _show_version(asked: bool) -> None:

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import re
 from enum import IntEnum
 from typing import TYPE_CHECKING, Final
 
@@ -19,6 +20,15 @@ from openenv.errors import OpenEnvError
 output: Final = Console(highlight=False)
 status: Final = Console(stderr=True, highlight=False)
 _PIPED_WIDTH: Final = 10_000
+# ECMA-48: control sequences, control strings, other escapes, single controls; all but
+# the tabulator and the new line.
+_CONTROLS: Final = re.compile(
+    r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]"
+    r"|\x1b[PX\]^_].*?(?:\x07|\x1b\\|\x9c)"
+    r"|\x1b[ -/]*[0-~]"
+    r"|[\x00-\x08\x0b-\x1f\x7f-\x9f]",
+    re.DOTALL,
+)
 
 
 class ExitCode(IntEnum):
@@ -44,7 +54,12 @@ class WrongUse(CommandFailed):
 
 def show_error(error: OpenEnvError | str) -> None:
     """Tell an error in one sentence; a user's mistake is no traceback."""
-    say(Text.assemble(("Error:", "bold red"), " ", str(error)))
+    say(Text.assemble(("Error:", "bold red"), " ", plain(str(error))))
+
+
+def plain(text: str) -> str:
+    """Take out what moves a terminal's cursor or colours it: others wrote the text."""
+    return _CONTROLS.sub("", text)
 
 
 def show_table(table: Table) -> None:

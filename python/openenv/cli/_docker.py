@@ -8,7 +8,7 @@ from collections import deque
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from openenv.cli._console import CommandFailed
+from openenv.cli._console import CommandFailed, plain
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -120,7 +120,7 @@ class Engine:
                 text = answer.get("stream") or answer.get("status") or ""
                 for line in filter(None, map(str.rstrip, text.splitlines())):
                     lines.append(line)
-                    told(line)
+                    told(plain(line))
         except (DockerException, OSError) as error:
             # What the engine says, without the request's URL.
             said = getattr(error, "explanation", None) or error
@@ -172,7 +172,7 @@ def build_by_buildx(options: BuildOptions, told: Told) -> None:
     ) as process:
         for line in filter(None, map(str.rstrip, process.stdout or ())):
             lines.append(line)
-            told(line)
+            told(plain(line))
     if process.returncode:
         raise _failed("build", lines)
 

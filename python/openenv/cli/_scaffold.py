@@ -28,6 +28,8 @@ _TAKEN: Final = frozenset(
     {
         *("openenv", "openenv_core", "server", "tests", "test", "setup", "conftest"),
         *("fastapi", "fastmcp", "mcp", "msgspec", "pydantic", "pydantic_core"),
+        *("mypy", "mypy_extensions", "mypyc", "iniconfig", "packaging", "pathspec"),
+        *("pluggy", "pygments", "py"),
         *("pytest", "starlette", "typing_extensions", "uvicorn", "uvloop"),
         *("httptools", "websockets", "yaml", "rich", "typer", "docker", "numpy"),
     }
@@ -121,6 +123,12 @@ def create_package(name: str, parent: Path, template: Template) -> list[Path]:
     target = parent / name
     if target.is_file():
         message = f"{target} exists and is a file"
+        raise WrongUse(message)
+    if target.is_symlink() and not target.exists():
+        message = f"{target} is a link to what is not there"
+        raise WrongUse(message)
+    if target.exists() and not target.is_dir():
+        message = f"{target} exists and is no folder"
         raise WrongUse(message)
     if target.is_dir() and any(target.iterdir()):
         message = f"{target} already exists and is not empty"

@@ -8,11 +8,16 @@ from __future__ import annotations
 
 import hmac
 import importlib
+import inspect
 import json
 import logging
+import multiprocessing
 import os
 import re
+import signal
 import sys
+import threading
+import time
 import traceback
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -40,6 +45,9 @@ STARTUP_FAILURE: Final = 3
 _VARIABLE: Final = "OPENENV_SERVE_TARGET"
 _MODULE_AND_ATTRIBUTE: Final = re.compile(r"[\w.]+:[\w.]+")
 _IMPORTLIB: Final = Path(importlib.__file__).parent
+# What the application may take to end when the supervisor is gone: more than uvicorn's
+# graceful shutdown of 10 s.
+_GRACE_S: Final = 15.0
 _OPEN_PATHS: Final = frozenset({"/health"})
 
 
@@ -79,6 +87,12 @@ class Target:
         except (Exception, SystemExit) as error:  # noqa: BLE001 - foreign code
             message = f"importing {self.app} of {self.name} failed: {_describe(error)}"
             raise CommandFailed(message) from None
+        if not _takes_calls(application):
+            message = (
+                f"{self.app} is no ASGI application: such a one is called with scope, "
+                "receive and send"
+            )
+            raise WrongUse(message)
         return application if self.api_key is None else Guard(application, self.api_key)
 
     def _import(self) -> Any:  # noqa: ANN401 - as above
@@ -137,11 +151,20 @@ def hush_forced_exit() -> None:
     )
 
 
+def end_by_hangup() -> None:
+    """Take the end of the terminal (SIGHUP) for SIGTERM, unless `nohup` ignores it."""
+    if sys.platform == "win32" or signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
+        return
+    signal.signal(signal.SIGHUP, lambda *_: signal.raise_signal(signal.SIGTERM))
+
+
 def make_application() -> Any:  # noqa: ANN401 - an ASGI app
     """Make the application of `keep_target`'s target, in a worker process.
 
     Where that fails the process ends, with the code that supervisors know.
     """
+    _end_with_parent()
+    end_by_hangup()
     show_warnings()
     hush_forced_exit()
     target = Target(**json.loads(os.environ[_VARIABLE]))  # noqa: TID251 - as above
@@ -150,6 +173,36 @@ def make_application() -> Any:  # noqa: ANN401 - an ASGI app
     except OpenEnvError as error:
         show_error(error)
         sys.exit(STARTUP_FAILURE)
+
+
+def _takes_calls(application: Any) -> bool:  # noqa: ANN401 - as above
+    """Tell whether it can be called as ASGI 3 does; an unknown signature passes."""
+    try:
+        signature = inspect.signature(application)
+    except (TypeError, ValueError):  # a builtin
+        return not isinstance(application, type)
+    if isinstance(application, type):  # ASGI 2, or the class instead of an instance
+        return False
+    try:
+        signature.bind("scope", "receive", "send")
+    except TypeError:
+        return False
+    return True
+
+
+def _end_with_parent() -> None:
+    """End this worker in order when its supervisor is gone, `kill -9` included."""
+    parent = multiprocessing.parent_process()
+    if parent is None:
+        return
+
+    def wait() -> None:
+        parent.join()  # the end of a pipe that the parent alone holds
+        signal.raise_signal(signal.SIGTERM)
+        time.sleep(_GRACE_S)
+        os._exit(1)
+
+    threading.Thread(target=wait, name="openenv-lifeline", daemon=True).start()
 
 
 def _load_module(spec: str) -> Any:  # noqa: ANN401 - an ASGI app

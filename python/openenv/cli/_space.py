@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 IGNORED: Final = (".*", "**/.*", "__pycache__", "*.pyc", "build/", "*.egg-info")
 _FRONT_MATTER: Final = re.compile(r"\A---\r?\n(.*?)^---\r?\n", re.DOTALL | re.MULTILINE)
 _UNAUTHORIZED: Final = 401
+# What reading another server's answer raises: no JSON, or JSON of another shape.
+_NO_ANSWER: Final = (AttributeError, LookupError, TypeError, ValueError)
 
 
 def prepare(copy: Path, manifest: Manifest, base: str | None, *, web: bool) -> None:
@@ -92,7 +94,7 @@ def told(what: str) -> Iterator[None]:
     Raises:
         CommandFailed: the call failed.
     """
-    from huggingface_hub import get_session  # noqa: PLC0415 - as `connect`
+    from huggingface_hub import constants, get_session  # noqa: PLC0415 - as `connect`
     from huggingface_hub.errors import (  # noqa: PLC0415 - as `connect`
         HfHubHTTPError,
         HFValidationError,
@@ -109,7 +111,17 @@ def told(what: str) -> Iterator[None]:
         hint = "; is the token still valid?" if code == _UNAUTHORIZED else ""
         message = f"{what} failed: {reason} (HTTP {code}){hint}"
         raise CommandFailed(message) from None
-    except (HFValidationError, library.HTTPError, OSError, RuntimeError) as error:
+    except HFValidationError as error:
+        message = f"{what} failed: {error}"
+        raise CommandFailed(message) from None
+    except _NO_ANSWER as error:  # before OSError: requests' JSON errors are both
+        url, found = constants.ENDPOINT, " ".join(str(error).split())
+        message = (
+            f"{what} failed: {url} gave no answer that can be read "
+            f"({type(error).__name__}: {found}); is this the Hub?"
+        )
+        raise CommandFailed(message) from None
+    except (library.HTTPError, OSError, RuntimeError) as error:
         message = f"{what} failed: {error}"
         raise CommandFailed(message) from None
 

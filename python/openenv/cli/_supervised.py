@@ -101,7 +101,11 @@ def _run_workers(listener: socket.socket, workers: int) -> None:
     # Older supervisors are told what their workers run.
     wanted = "target" in inspect.signature(Multiprocess).parameters
     target = {"target": uvicorn.Server(config).run} if wanted else {}
+    hangup = getattr(signal, "SIGHUP", None)
+    before = hangup and signal.getsignal(hangup)
     supervisor = _Workers(config, sockets=[listener], **target)
+    if hangup is not None:  # the supervisor would start its workers anew
+        signal.signal(hangup, before)
     supervisor.run()
     if any(each.process.exitcode == STARTUP_FAILURE for each in supervisor.processes):
         raise CommandFailed("a worker could not start; its output above says why")

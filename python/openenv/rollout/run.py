@@ -10,9 +10,9 @@ from __future__ import annotations
 import asyncio
 import sys
 from contextlib import AsyncExitStack, ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
-from typing import TYPE_CHECKING, Final, Self
+from typing import TYPE_CHECKING, Any, Final, Self
 
 from openenv.core.generic_client import GenericEnvClient
 from openenv.rollout._boundary import Caught, called
@@ -29,7 +29,7 @@ from openenv.rollout.sinks import JsonLinesFile
 from openenv.rollout.tools import calls_tools, compile_calls, fetch_tools
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from pathlib import Path
     from types import TracebackType
 
@@ -57,7 +57,8 @@ class RolloutOptions:
     `environment` is a folder or a name; it may be None when `base_url` names a server
     that runs already. `policy` is `module:function`; None draws from the action's
     schema, or calls of the environment's tools from theirs. `out` is appended to.
-    `max_steps` None lets an episode run until it is done.
+    `max_steps` None lets an episode run until it is done. `headers` are sent to
+    `base_url` with each handshake and request.
     """
 
     environment: str | None
@@ -68,6 +69,7 @@ class RolloutOptions:
     base_url: str | None = None
     max_steps: int | None = None
     seed: int = 0
+    headers: Mapping[str, str] | None = field(default=None, repr=False)  # a secret
 
 
 class Rollout:
@@ -142,10 +144,14 @@ class Rollout:
 
     async def _make_engine(self, base_url: str) -> Engine:
         options = self.options
-        policy = self._policy or await _random_policy(base_url)
+        # A server of our own asks for no key, and gets none.
+        headers = options.headers if options.base_url is not None else None
+        policy = self._policy or await _random_policy(base_url, headers)
         return Engine(
             Plan(options.sessions, options.episodes, options.seed, options.max_steps),
-            _session_factory(policy.client_class or GenericEnvClient, base_url),
+            _session_factory(
+                policy.client_class or GenericEnvClient, base_url, headers
+            ),
             policy.choose,
             self._record,
             self.tally,
@@ -165,18 +171,25 @@ def _find_environment(options: RolloutOptions) -> EnvironmentFolder | None:
     return find_environment(options.environment)
 
 
-async def _random_policy(base_url: str) -> LoadedPolicy:
-    schema = await fetch_action_schema(base_url)
+async def _random_policy(
+    base_url: str, headers: Mapping[str, str] | None
+) -> LoadedPolicy:
+    schema = await fetch_action_schema(base_url, headers)
     if not calls_tools(schema):
         return LoadedPolicy(random_policy(schema), None)
-    draw = compile_calls(await fetch_tools(base_url, CONNECT_TIMEOUT_S))
+    draw = compile_calls(await fetch_tools(base_url, CONNECT_TIMEOUT_S, headers))
     return LoadedPolicy(lambda _observation, episode: draw(episode.rng), None)
 
 
-def _session_factory(client_class: ClientClass, base_url: str) -> Callable[[], Session]:
+def _session_factory(
+    client_class: ClientClass, base_url: str, headers: Mapping[str, str] | None
+) -> Callable[[], Session]:
+    # A user's client without the parameter is asked for it only where it is needed.
+    more: dict[str, Any] = {} if headers is None else {"headers": headers}
+
     def make_session() -> Session:
         session: Session = client_class(
-            base_url=base_url, connect_timeout_s=CONNECT_TIMEOUT_S
+            base_url=base_url, connect_timeout_s=CONNECT_TIMEOUT_S, **more
         )
         return session
 

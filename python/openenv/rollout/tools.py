@@ -57,17 +57,24 @@ def compile_calls(tools: Iterable[Tool]) -> Draw:
     return draw
 
 
-async def fetch_tools(base_url: str, connect_timeout_s: float) -> list[Tool]:
+async def fetch_tools(
+    base_url: str,
+    connect_timeout_s: float,
+    headers: Mapping[str, str] | None = None,
+) -> list[Tool]:
     """Ask a server for its tools, in a session that is closed again.
 
     Args:
         base_url: the server's URL as clients take it.
         connect_timeout_s: seconds until the session must be open.
+        headers: sent with the handshake.
 
     Raises:
         RolloutError: the server does not tell them.
     """
-    client = MCPToolClient(base_url, connect_timeout_s=connect_timeout_s)
+    client = MCPToolClient(
+        base_url, connect_timeout_s=connect_timeout_s, headers=headers
+    )
     tools = await awaited(client.list_tools())
     await awaited(client.close())
     if isinstance(tools, Caught):

@@ -34,6 +34,7 @@ class FakeHub:
         self.calls = []
         self.cut_next_commit = False
         self.refuses_commits = False
+        self.page = None  # what every call is answered with, by no Hub
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
         self.url = f"http://127.0.0.1:{self._server.server_port}"
         self._thread = threading.Thread(target=self._server.serve_forever)
@@ -194,6 +195,8 @@ class FakeHub:
                     return
                 status, content = answer
                 text = json.dumps(content).encode()
+                if fake.page is not None:
+                    status, content, text = 200, {}, fake.page.encode()
                 self.send_response(status)
                 self.send_header("Content-Type", "application/json")
                 self.send_header("Content-Length", str(len(text)))

@@ -24,7 +24,7 @@ with open(os.environ["NOTES"], "a") as notes:
 if arguments[1] == "version":
     sys.exit(int(os.environ.get("NO_BUILDX", "0")))
 for number in range(30):
-    print(f"#{{number}} working", flush=True)
+    print(f"#{{number}} \\x1b[91mworking\\x1b[0m", flush=True)
 sys.exit(int(os.environ.get("FAILS", "0")))
 """
 

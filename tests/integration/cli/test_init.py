@@ -58,6 +58,22 @@ def test_a_second_time_is_refused(openenv_here):
     assert "my_env already exists and is not empty" in done.err
 
 
+def test_a_link_to_nothing_is_named_as_it_is(openenv_here, tmp_path):
+    (tmp_path / "dang").symlink_to("/nonexistent")
+
+    done = openenv_here("init", "dang")
+
+    assert 2 == done.code
+    assert "Error: dang is a link to what is not there\n" == done.err
+
+
+def test_what_the_packages_own_tools_are_called_is_taken(openenv_here):
+    done = openenv_here("init", "mypy")
+
+    assert 2 == done.code
+    assert "'mypy' is the name of another package; try mypy_env" in done.err
+
+
 def test_a_place_that_cannot_be_written_is_one_line(openenv_here, tmp_path):
     (tmp_path / "file").touch()
 

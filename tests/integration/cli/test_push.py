@@ -162,6 +162,29 @@ def test_a_wrong_token_is_one_sentence(logged_in, tmp_path):
     assert 1 == done.err.count("\n"), done.err
 
 
+@pytest.mark.parametrize(
+    ("command", "page"),
+    [
+        (["push", "my_env"], "<html>Welcome</html>"),
+        (["fork", "a/b"], "<html>Welcome</html>"),
+        (["fork", "a/b"], "[]"),
+        (["fork", "a/b"], "{}"),
+    ],
+)
+def test_a_server_that_is_no_hub_is_one_sentence(
+    logged_in, hub, tmp_path, command, page
+):
+    make_good("typed", tmp_path)
+    hub.page = page
+
+    done = logged_in(*command)
+
+    assert 1 == done.code
+    assert f"asking the Hub who you are failed: {hub.url} gave no answer" in done.text
+    assert "is this the Hub?" in done.text
+    assert 1 == done.err.count("\n"), done.err
+
+
 def test_a_space_of_somebody_else_is_refused(logged_in, tmp_path):
     done = logged_in("push", make_good("typed", tmp_path), "-r", "other/x")
 
@@ -178,6 +201,8 @@ def test_a_space_of_somebody_else_is_refused(logged_in, tmp_path):
         (["--secret", "hush"], 2, "--secret must be KEY=VALUE, got <redacted>"),
         (["-e", "1A=x"], 2, "--env-var must be KEY=VALUE, got '1A=x'"),
         (["-e", "A=x", "--registry", "r"], 2, "not with --registry"),
+        (["-r", "a/b", "--registry", "r"], 2, "--repo-id names a Space"),
+        (["--registry", "r:x"], 2, "invalid tag 'r:x/my_env'"),
         (["-r", "a/b/c"], 2, "--repo-id must be NAME or OWNER/NAME"),
         (["--exclude", "nope"], 2, "there is no such file"),
     ],
@@ -191,6 +216,18 @@ def test_a_mistake_is_one_sentence(logged_in, hub, tmp_path, options, code, word
     assert words in done.text
     assert "hush" not in done.text
     assert {} == hub.spaces
+
+
+@pytest.mark.parametrize(("folder", "code"), [("nowhere", 2), ("empty", 1)])
+def test_a_folder_that_is_no_environment_has_upstreams_code(
+    openenv_here, tmp_path, folder, code
+):
+    (tmp_path / "empty").mkdir()
+
+    done = openenv_here("push", folder)
+
+    assert code == done.code
+    assert {2: "nowhere is no folder", 1: "no openenv.yaml"}[code] in done.text
 
 
 def test_a_package_that_is_not_ready_is_not_sent(logged_in, hub, tmp_path):

@@ -7,6 +7,7 @@ import os
 import re
 import signal
 import socket
+import subprocess
 import sys
 import urllib.error
 import urllib.request
@@ -32,6 +33,18 @@ async def app(scope, receive, send):
     await send({"type": "http.response.start", "status": 200, "headers": headers})
     await send({"type": "http.response.body", "body": b'{"status": "healthy"}'})
 """
+TELLS_ITS_END = """
+async def told(scope, receive, send):
+    await app(scope, receive, send)
+    if scope["type"] == "lifespan":
+        print("ended in order", flush=True)
+"""
+WAYS = [
+    ["-p", "0"],
+    ["-p", "0", "--workers", "2"],
+    ["-p", "0", "--reload"],
+    ["--uds", "s"],
+]
 URL = r"is served on (http://\S+:\d+)"
 
 
@@ -61,6 +74,12 @@ def read_health(url):
             return json.load(answer)["status"]
     except OSError:
         return None
+
+
+def is_open(url):
+    host, _, port = url.removeprefix("http://").partition(":")
+    with socket.socket() as peer:
+        return peer.connect_ex((host, int(port))) == 0
 
 
 def play_on(session):
@@ -181,6 +200,8 @@ def test_a_unix_socket_is_listened_on_and_removed(tmp_path):
         wait_until(lambda: status_by(path) == 200, 40.0)
 
         assert f"is served on {path}" in child.output()
+        told = child.wait_for_line(r"^  (curl --unix-socket .+)$").group(1)
+        assert f"curl --unix-socket {path} http://localhost/metadata" == told
 
     assert not path.exists()
 
@@ -228,16 +249,14 @@ def test_a_place_that_is_taken_is_not_taken_away(openenv, tmp_path):
     assert "cannot listen on no/such/folder/s: No such file" in far.text
 
 
-@pytest.mark.parametrize(
-    "options", [[], ["--workers", "2"], ["--reload"], ["--uds", "s"]], ids=str
-)
+@pytest.mark.parametrize("options", WAYS, ids=str)
 def test_ctrl_c_ends_it_with_130_and_no_traceback(tmp_path, options):
     (tmp_path / "small.py").write_text(SMALL)
 
-    with serving(tmp_path, "small:app", "-p", 0, *options) as child:
+    with serving(tmp_path, "small:app", *options) as child:
         child.wait_for_line(r"is served on (\S+)$")
-        if options:  # what is told when it listens, workers come later
-            wait_until(lambda: served(child.output(), tmp_path), 40.0)
+        # What is told when it listens: workers come later.
+        wait_until(lambda: served(child.output(), tmp_path), 40.0)
         child.send_signal(signal.SIGINT)
         code = child.wait(20.0)
         output = child.output()
@@ -245,6 +264,67 @@ def test_ctrl_c_ends_it_with_130_and_no_traceback(tmp_path, options):
     assert 130 == code, output
     assert "Traceback" not in output
     assert not (tmp_path / "s").exists()
+
+
+@pytest.mark.parametrize("options", WAYS[1:3], ids=str)
+def test_workers_end_when_their_parent_is_killed(tmp_path, options):
+    (tmp_path / "small.py").write_text(f"{SMALL}{TELLS_ITS_END}")
+
+    with serving(tmp_path, "small:told", *options) as child:
+        url = child.wait_for_line(URL).group(1)
+        wait_until(lambda: read_health(url) == "healthy", 40.0)
+        os.kill(child.pid, signal.SIGKILL)
+        wait_until(lambda: not is_open(url), 20.0)
+        wait_until(lambda: "ended in order" in child.output(), 20.0)
+
+
+@pytest.mark.parametrize("options", WAYS, ids=str)
+def test_a_terminal_that_is_closed_ends_it_in_order(tmp_path, options):
+    (tmp_path / "small.py").write_text(f"{SMALL}{TELLS_ITS_END}")
+
+    with serving(tmp_path, "small:told", *options) as child:
+        child.wait_for_line(r"is served on (\S+)$")
+        wait_until(lambda: served(child.output(), tmp_path), 40.0)
+        child.send_signal(signal.SIGHUP)
+        child.wait(20.0)
+        output = child.output()
+
+    assert "ended in order" in output
+    assert "Traceback" not in output
+    assert not (tmp_path / "s").exists()
+
+
+@pytest.mark.parametrize("options", WAYS[:2], ids=str)
+def test_nohup_lets_it_go_on(tmp_path, options):
+    (tmp_path / "small.py").write_text(f"{SMALL}{TELLS_ITS_END}")
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        with serving(tmp_path, "small:told", *options) as child:
+            url = child.wait_for_line(URL).group(1)
+            wait_until(lambda: read_health(url) == "healthy", 40.0)
+            child.send_signal(signal.SIGHUP)
+            with pytest.raises(subprocess.TimeoutExpired):
+                child.wait(2.0)
+
+            assert "ended in order" not in child.output()
+    finally:
+        signal.signal(signal.SIGHUP, before)
+
+
+@pytest.mark.parametrize(
+    ("options", "code"),
+    list(zip(WAYS, [-signal.SIGTERM, 0, 0, 128 + signal.SIGTERM], strict=True)),
+    ids=str,
+)
+def test_sigterm_ends_it_with_the_documented_code(tmp_path, options, code):
+    (tmp_path / "small.py").write_text(SMALL)
+
+    with serving(tmp_path, "small:app", *options) as child:
+        child.wait_for_line(r"is served on (\S+)$")
+        wait_until(lambda: served(child.output(), tmp_path), 40.0)
+        os.kill(child.pid, signal.SIGTERM)
+
+        assert code == child.wait(20.0), child.output()
 
 
 def test_ctrl_c_again_and_again_is_130_and_no_traceback(tmp_path):
@@ -268,6 +348,11 @@ def test_who_has_no_key_is_refused(tmp_path):
 
     with serving(tmp_path, "my_env", "-p", 0, OPENENV_API_KEY="hush") as child:
         url = child.wait_for_line(URL).group(1)
+        told = child.wait_for_line(r"^play it: (.+)$").group(1)
+        call = child.wait_for_line(r"^call it: GenericEnvClient\((.+)\)$").group(1)
+
+        assert f'"{url}", headers={{"Authorization": "Bearer <key>"}}' == call
+        assert f"OPENENV_API_KEY='<key>' openenv rollout --base-url {url}" == told
 
         assert "healthy" == read_health(url)
         assert "hush" not in child.output()
@@ -278,6 +363,20 @@ def test_who_has_no_key_is_refused(tmp_path):
                 play(url, headers=headers)
         for headers in ({"Authorization": "Bearer hush"}, {"X-API-Key": "hush"}):
             assert play(url, headers=headers) in {"higher", "lower"}
+
+
+def test_a_server_with_a_key_is_played_by_who_has_it(openenv, tmp_path):
+    make_good("typed", tmp_path)
+    few, key = ("--episodes", "2"), {"OPENENV_API_KEY": "hush"}
+
+    with serving(tmp_path, "my_env", "-p", 0, **key) as child:
+        url = child.wait_for_line(URL).group(1)
+        without = openenv("rollout", "--base-url", url, *few)
+        with_key = openenv("rollout", "--base-url", url, *few, OPENENV_API_KEY="hush")
+        option = openenv("rollout", "--base-url", url, *few, "--api-key", "hush")
+
+    assert [1, 0, 0] == [without.code, with_key.code, option.code], with_key.text
+    assert "hush" not in with_key.text + option.text
 
 
 def test_changed_code_is_served_after_a_reload(tmp_path):
@@ -338,13 +437,21 @@ def test_changed_code_that_is_broken_is_told_and_mended(tmp_path):
         (["json:app"], 2, "no application 'app'"),
         (["json:dumps", "--workers", "0"], 2, "greater than or equal to 1"),
         (["json:dumps", "--api-key", " "], 2, "--api-key is empty"),
-        (["json:dumps", "--web"], 1, "--web: this version has no web page yet"),
+        (["json:dumps", "--web"], 2, "--web: this version has no web page yet"),
         (["json:dumps", "--workers", "2", "--reload"], 2, "--reload serves with one"),
         (["json:dumps", "--port", "70000"], 2, "less than or equal to"),
-        (["json:dumps", "--host", "203.0.113.1"], 1, "cannot listen on 203.0.113.1"),
+        (["json:dumps"], 2, "json:dumps is no ASGI application"),
+        (["json:JSONDecoder"], 2, "json:JSONDecoder is no ASGI application"),
+        (["starlette.applications:Starlette"], 2, "is no ASGI application"),
+        (["json:dumps", "--uds", "s", "--port", "0"], 2, "which has no --port"),
+        (["empty"], 2, "no openenv.yaml in envs/empty, empty"),
+        (["small:app", "--host", "203.0.113.1"], 1, "cannot listen on 203.0.113.1"),
     ],
 )
-def test_a_mistake_is_one_sentence(openenv_here, arguments, code, words):
+def test_a_mistake_is_one_sentence(openenv_here, tmp_path, arguments, code, words):
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "small.py").write_text(SMALL)
+
     done = openenv_here("serve", *arguments)
 
     assert code == done.code, done.text

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from contextlib import nullcontext
 from pathlib import Path
@@ -18,6 +19,12 @@ if TYPE_CHECKING:
 
 DOCKERFILES = ("server/Dockerfile", "Dockerfile")
 BASE_ARGUMENT = "BASE_IMAGE"
+_PART = r"[a-z0-9]+(?:(?:\.|__?|-+)[a-z0-9]+)*"
+_HOST = r"(?:[A-Za-z0-9](?:[A-Za-z0-9.-]*[A-Za-z0-9])?|\[[0-9A-Fa-f:]+\])(?::[0-9]+)?"
+# github.com/distribution/reference: [host/]path[:tag]
+_REFERENCE = re.compile(
+    rf"(?:{_HOST}/)?{_PART}(?:/{_PART})*(?::\w[\w.-]{{0,127}})?", re.ASCII
+)
 
 
 def build(  # noqa: PLR0913 - one parameter an option of the command
@@ -97,6 +104,7 @@ def build_folder(  # noqa: PLR0913 - what the command was given
     )
 
     manifest = require_manifest(folder)
+    _check_tag(tag)
     chosen = choose_wheel(wheel)
     with staged(folder, chosen) as copy:
         file = _lay_dockerfile(copy, dockerfile)
@@ -119,6 +127,19 @@ def build_folder(  # noqa: PLR0913 - what the command was given
     seconds = time.monotonic() - began
     told = f"{tag}: {size}built in {seconds:.0f} s{', pushed' if push else ''}"
     output.print(told, markup=False, soft_wrap=True)
+
+
+def _check_tag(tag: str) -> None:
+    """Refuse what no engine takes: distribution/reference, its grammar.
+
+    Raises:
+        WrongUse: it is none.
+    """
+    if not _REFERENCE.fullmatch(tag):
+        message = (
+            f"invalid tag {tag!r}: an image is NAME or NAME:TAG, its name in lower case"
+        )
+        raise WrongUse(message)
 
 
 def default_tag(folder: Path) -> str:

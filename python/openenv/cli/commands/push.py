@@ -91,6 +91,11 @@ def push(  # noqa: PLR0913 - one parameter an option of the command
     variables = parse_pairs("--env-var", env_var or ())
     secrets = parse_pairs("--secret", secret or (), secret=True)
     _refuse_combinations(registry, count, variables | secrets, create_pr=create_pr)
+    if registry and repo_id:
+        raise WrongUse("--repo-id names a Space: not with --registry")
+    if not folder.is_dir():  # 2, upstream: push
+        message = f"{folder} is no folder"
+        raise WrongUse(message)
     manifest = _require_good(folder)
     if registry is not None:
         _push_image(folder, manifest, registry, base_image, wheel, web=bool(interface))

@@ -50,6 +50,13 @@ def rollout(  # noqa: PLR0913 - one parameter an option of the command
         str | None,
         typer.Option(help="Use this running server instead of starting one."),
     ] = None,
+    api_key: Annotated[
+        str | None,
+        typer.Option(
+            envvar="OPENENV_API_KEY",
+            help="Send it to --base-url (Authorization: Bearer KEY).",
+        ),
+    ] = None,
     max_steps: Annotated[
         int, typer.Option(min=0, help="Cut an episode after so many steps; 0: never.")
     ] = DEFAULT_MAX_STEPS,
@@ -71,6 +78,7 @@ def rollout(  # noqa: PLR0913 - one parameter an option of the command
         base_url=base_url,
         max_steps=max_steps or None,
         seed=seed,
+        headers={"Authorization": f"Bearer {api_key}"} if api_key else None,
     )
     raise typer.Exit(_play(options))
 

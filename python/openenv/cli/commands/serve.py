@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import signal
 import sys
 from contextlib import contextmanager
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
     from openenv.cli._served import Target
 
 MAX_PORT = 65535
+DEFAULT_PORT = 8000
+_KEY_HEADER = "Authorization: Bearer <key>"
 
 
 def serve(  # noqa: PLR0913 - one parameter an option of the command
@@ -39,8 +42,15 @@ def serve(  # noqa: PLR0913 - one parameter an option of the command
         str, typer.Option(help="Address to listen on; 0.0.0.0: every interface.")
     ] = "127.0.0.1",
     port: Annotated[
-        int, typer.Option("--port", "-p", min=0, max=MAX_PORT, help="0: a free one.")
-    ] = 8000,
+        int | None,
+        typer.Option(
+            *("--port", "-p"),
+            min=0,
+            max=MAX_PORT,
+            help="0: a free one.",
+            show_default=str(DEFAULT_PORT),
+        ),
+    ] = None,
     workers: Annotated[
         int, typer.Option(min=1, help="Processes; each holds sessions of its own.")
     ] = 1,
@@ -67,10 +77,18 @@ def serve(  # noqa: PLR0913 - one parameter an option of the command
     openenv serve my_env.server.app:app --workers 4
     """
     # Here, so that the other commands start without what serves.
-    from openenv.cli._served import Target, hush_forced_exit  # noqa: PLC0415
+    from openenv.cli._served import (  # noqa: PLC0415
+        Target,
+        end_by_hangup,
+        hush_forced_exit,
+    )
 
     _refuse(api_key, workers, reload=reload, web=web)
+    if uds is not None and port is not None:
+        raise WrongUse("--uds listens on a Unix socket, which has no --port")
+    port = DEFAULT_PORT if port is None else port
     hush_forced_exit()
+    end_by_hangup()
     try:
         target = Target.find(environment, api_key)
         application = target.load()
@@ -94,7 +112,7 @@ def _refuse(api_key: str | None, workers: int, *, reload: bool, web: bool) -> No
     if api_key is not None and not api_key.strip():
         raise WrongUse("--api-key is empty: nobody would be refused")
     if web:
-        raise CommandFailed("--web: this version has no web page yet")
+        raise WrongUse("--web: this version has no web page yet")
 
 
 def _serve_here(target: Target, application: Any, host: str, port: int) -> None:  # noqa: ANN401 - an ASGI app
@@ -167,7 +185,15 @@ def _serve_supervised(
 
 def _tell(target: Target, where: str) -> None:
     say(f"{target.name} is served on {where}")
-    if "://" in where:
+    if "://" not in where:
+        say("clients need a URL, such as that of a proxy in front of it; by hand:")
+        key = "" if target.api_key is None else f"-H {_KEY_HEADER!r} "
+        say(f"  curl --unix-socket {shlex.quote(where)} {key}http://localhost/metadata")
+    elif target.api_key is not None:
+        headers = '{"Authorization": "Bearer <key>"}'
+        say(f'call it: GenericEnvClient("{where}", headers={headers})')
+        say(f"play it: OPENENV_API_KEY='<key>' openenv rollout --base-url {where}")
+    else:
         say(f'call it: GenericEnvClient("{where}")')
         say(f"check it: openenv validate --url {where}")
     sys.stderr.flush()
