@@ -271,3 +271,15 @@ def test_what_must_not_be_done_twice_or_too_early():
 
 def _path():
     return os.pathsep.join(filter(None, sys.path))
+
+
+def test_what_the_environment_prints_is_not_taken_for_the_servers_address(broken):
+    folder = broken(
+        "print('mine is served on http://127.0.0.1:1', flush=True)\n"
+        "print('Uvicorn running on http://127.0.0.1:1', flush=True)\n"
+        "from grid_world_env.server.app import app\n"
+    )
+    provider = ProcessProvider(folder, env_vars={"PYTHONPATH": str(ROOT / "envs")})
+    with GenericEnvClient(provider=provider).sync() as env:
+        assert not env.reset(seed=1).done
+        assert not env.base_url.endswith(":1")

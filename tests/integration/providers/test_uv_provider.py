@@ -255,3 +255,14 @@ def test_a_program_that_is_missing_is_named(monkeypatch, tmp_path, name):
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(ProviderError, match=f"`{name}` executable not found"):
         UVProvider(project_path="git+https://h/x").start()
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "0.0.0.0", "::1"])
+def test_a_server_of_the_environments_own_is_not_taken_for_it(project, variables, host):
+    own = "print('Uvicorn running on http://127.0.0.1:1', flush=True)\n"
+    app = project / "server/app.py"
+    app.write_text(own + app.read_text())
+    provider = UVProvider(project_path=str(project), host=host, env_vars=variables)
+    with GenericEnvClient(provider=provider).sync() as env:
+        assert not env.reset(seed=1).done
+        assert not env.base_url.endswith(":1")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import signal
 import sys
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 MAX_PORT = 65535
 DEFAULT_PORT = 8000
 _KEY_HEADER = "Authorization: Bearer <key>"
+_WORD_VARIABLE = "OPENENV_SERVE_WORD"  # of the providers that run this command
 
 
 def serve(  # noqa: PLR0913 - one parameter an option of the command
@@ -87,6 +89,9 @@ def serve(  # noqa: PLR0913 - one parameter an option of the command
     if uds is not None and port is not None:
         raise WrongUse("--uds listens on a Unix socket, which has no --port")
     port = DEFAULT_PORT if port is None else port
+    # Whoever started this process knows the line by it; the environment's own servers,
+    # which may print addresses, too, do not get it.
+    word = os.environ.pop(_WORD_VARIABLE, None)  # noqa: TID251 - as above
     hush_forced_exit()
     end_by_hangup()
     try:
@@ -99,7 +104,7 @@ def serve(  # noqa: PLR0913 - one parameter an option of the command
             listening = _listening(host, port, uds)
             _serve_supervised(target, application, listening, workers, reload=reload)
         else:
-            _serve_here(target, application, host, port)
+            _serve_here(target, application, host, port, word)
     except OSError as error:
         where = uds or f"{host}:{port}"
         message = f"cannot listen on {where}: {error.strerror or error}"
@@ -115,11 +120,20 @@ def _refuse(api_key: str | None, workers: int, *, reload: bool, web: bool) -> No
         raise WrongUse("--web: this version has no web page yet")
 
 
-def _serve_here(target: Target, application: Any, host: str, port: int) -> None:  # noqa: ANN401 - an ASGI app
+def _serve_here(
+    target: Target,
+    application: Any,  # noqa: ANN401 - an ASGI app
+    host: str,
+    port: int,
+    word: str | None,
+) -> None:
     from openenv.core.env_server import serve as serve_application  # noqa: PLC0415
 
     def tell(bound_host: str, bound_port: int) -> None:
-        _tell(target, _url(bound_host, bound_port))
+        url = _url(bound_host, bound_port)
+        if word is not None:
+            say(f"{word} {url}")
+        _tell(target, url)
 
     with _interrupt_is_told():
         serve_application(application, host=host, port=port, on_ready=tell)

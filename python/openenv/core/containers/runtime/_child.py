@@ -151,10 +151,11 @@ class Child:
         return shown("\n".join(self._lines))
 
     def _hear(self, line: str) -> None:
-        self._lines.append(line)
         if self._told is not None and (found := self._told.search(line)):
             self._address = found[1]
             self._told = None
+        else:
+            self._lines.append(line)
 
     def _kill_group(self) -> None:
         # The group is named by its leader's id; it is gone when its last process is.

@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+import re
+import secrets
 import threading
 import time
 from abc import abstractmethod
@@ -59,6 +61,11 @@ class ServerProcess(RuntimeProvider):
         self._start_lock = threading.Lock()
         self._interrupted = threading.Event()
         self._exit_hook = ExitHook()
+        self._word = ""
+
+    def _told(self) -> re.Pattern[str]:
+        """Return what matches the line by which the child tells its address."""
+        return re.compile(rf"{self._word} http://(\S+:\d+)")
 
     @abstractmethod
     def _launch(self, port: int, env_vars: Mapping[str, str], **kwargs: Any) -> Child:
@@ -91,6 +98,8 @@ class ServerProcess(RuntimeProvider):
         variables = {**(self.env_vars or {}), **checked_env_vars(env_vars)}
         checked_port("port", port, 0)
         self._interrupted.clear()
+        # The environment may print addresses, too, those of servers of its own.
+        self._word = secrets.token_hex(8)
         self._deadline = time.monotonic() + self.context_timeout_s
         self._exit_hook.set(self.stop)
         try:

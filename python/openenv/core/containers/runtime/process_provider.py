@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import sys
 from typing import TYPE_CHECKING, Any, Final
 
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = ["ProcessProvider"]
 
-_TOLD: Final = re.compile(r"is served on http://(\S+:\d+)")
+_WORD_VARIABLE: Final = "OPENENV_SERVE_WORD"  # of `openenv serve`
 
 
 class ProcessProvider(ServerProcess):
@@ -61,4 +60,5 @@ class ProcessProvider(ServerProcess):
         command = [sys.executable, "-m", "openenv.cli", "serve", self.environment]
         command += ["--host", self.host, "--port", str(port)]
         name = f"the server of {self.environment}"
-        return Child(name, command, env_vars, told=_TOLD)
+        variables = {**env_vars, _WORD_VARIABLE: self._word}
+        return Child(name, command, variables, told=self._told())

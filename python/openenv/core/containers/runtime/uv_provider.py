@@ -25,7 +25,20 @@ __all__ = ["UVProvider"]
 
 _NAME: Final = "UVProvider"
 # uvicorn says so on its log's level «info», with the port that it was given.
-_TOLD: Final = re.compile(r"Uvicorn running on http://(\S+:\d+)")
+_TOLD_BY_UVICORN: Final = re.compile(r"Uvicorn running on http://(\S+:\d+)")
+# Run by the project's own Python; an application that cannot be imported ends it.
+_SERVE: Final = """
+import socket, sys, uvicorn
+word, app, host, port = sys.argv[1:]
+config = uvicorn.Config(app, log_level="info")
+config.load()
+listener = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
+listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+listener.bind((host, int(port)))
+shown = f"[{host}]" if ":" in host else host
+print(f"{word} http://{shown}:{listener.getsockname()[1]}", flush=True)
+uvicorn.Server(config).run(sockets=[listener])
+"""
 
 
 class UVProvider(ServerProcess):
@@ -82,12 +95,16 @@ class UVProvider(ServerProcess):
             _require("git", f"it is needed to clone {self._source.url}")
             self._clone = Clone()
             folder = self._clone.fetch(self._source, self._deadline, self._interrupted)
-        # The module, not the script: it has the current folder on its path.
-        command = ["uv", "run", "--isolated", "--project", folder, "--"]
-        command += ["python", "-m", "uvicorn", self.app, "--host", self.host]
+        # Not uvicorn's script: Python has the current folder on its path.
+        command = ["uv", "run", "--isolated", "--project", folder, "--", "python"]
+        name = f"uv run {self.app}"
+        if workers == 1 and not self.reload:
+            command += ["-c", _SERVE, self._word, self.app, self.host, str(port)]
+            return Child(name, command, env_vars, folder, self._told())
+        command += ["-m", "uvicorn", self.app, "--host", self.host]
         command += ["--port", str(port), "--workers", str(workers)]
         command += ["--log-level", "info", *(["--reload"] if self.reload else [])]
-        return Child(f"uv run {self.app}", command, env_vars, folder, _TOLD)
+        return Child(name, command, env_vars, folder, _TOLD_BY_UVICORN)
 
     @override
     def stop(self) -> None:
