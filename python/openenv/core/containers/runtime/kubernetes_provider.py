@@ -82,8 +82,10 @@ class KubernetesProvider(ContainerProvider):
     ) -> None:
         options_of(options)
         self.image = image
-        self.env_vars = None if env_vars is None else checked_pod_variables(env_vars)
-        self.port = checked_whole("port", port, 1, HIGHEST_PORT)
+        self.env_vars: Mapping[str, str] | None = (
+            None if env_vars is None else checked_pod_variables(env_vars)
+        )
+        self.port: int = checked_whole("port", port, 1, HIGHEST_PORT)
         self._options = options
         self._cluster = _cluster(kubeconfig, context)
         self._run: Run | None = None

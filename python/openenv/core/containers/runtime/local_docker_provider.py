@@ -112,9 +112,11 @@ class LocalDockerProvider(ContainerProvider):
             raise ValueError(message)
         options_of(_NAME, options)
         self.image = image
-        self.env_vars = None if env_vars is None else checked_env_vars(env_vars)
+        self.env_vars: Mapping[str, str] | None = (
+            None if env_vars is None else checked_env_vars(env_vars)
+        )
         self.pull = pull
-        self.stop_timeout_s = checked_stop_timeout_s(stop_timeout_s)
+        self.stop_timeout_s: float = checked_stop_timeout_s(stop_timeout_s)
         self._on_progress = on_progress or _log.info
         self._options = options
         self._container_id: str | None = None

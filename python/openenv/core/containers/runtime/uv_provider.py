@@ -78,7 +78,7 @@ class UVProvider(ServerProcess):
         self.project_path: str = (
             str(Path(project_path).absolute()) if self._source is None else project_path
         )
-        self.app = checked_text("app", app)
+        self.app: str = checked_text("app", app)
         self.reload = reload
         self._clone: Clone | None = None
         _require("uv", "install it from https://docs.astral.sh/uv")
