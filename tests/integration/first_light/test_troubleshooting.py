@@ -14,6 +14,7 @@ from tests.integration.first_light.documents import Document, run, serve
 from tests.support.processes import ROOT
 
 from openenv import GenericEnvClient, errors
+from openenv.core._native import native
 from openenv.core.containers.runtime import ProcessProvider
 from openenv.core.env_server import (
     Action,
@@ -176,8 +177,13 @@ CAUSES = {
     "FactoryFailed": lambda at: at.other("broken").reset(),
     "InvalidJson": _answered("INVALID_JSON"),
     "LimitExceeded": lambda at: at.env.step({"cells": "a" * (101 << 20)}),
-    "LocalProtocolError": lambda _: (
-        GenericEnvClient("http://localhost:1", headers={"Upgrade": "x"}).sync().reset()
+    "LocalProtocolError": lambda _: native.ClientEndpoint(
+        "h",
+        "/ws",
+        [("Upgrade", "x")],
+        max_message_bytes=1,
+        ping_interval_s=None,
+        ping_timeout_s=None,
     ),
     "ProviderError": lambda _: (
         GenericEnvClient(provider=ProcessProvider("/nowhere")).sync().connect()
