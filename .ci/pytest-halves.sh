@@ -3,7 +3,7 @@
 # containers, commands and fresh packages waits most of the time, and so does the rest.
 set -uo pipefail
 pytest=("$@")
-slow=(tests/integration/{cli,providers,kubernetes,packaging} tests/peers)
+slow=(tests/integration/{cli,providers,packaging})
 log=$(mktemp)
 trap 'kill "$job" 2>/dev/null; rm -f "$log"' EXIT
 

@@ -69,14 +69,13 @@ def test_sixty_four_sessions_each_get_their_own_answers(seen: dict[str, Any]):
 def test_one_session_more_is_refused_in_upstreams_words(
     seen: dict[str, Any], peer: Peer
 ):
-    if peer.is_old:  # its client does not read what came before the close
-        assert "1013 (try again later)" in seen["many"]["refusal"]
-        return
     expected = (
         "Server error: Server at capacity: 64/64 sessions active. "
         "Cannot accept new connections. (code: CAPACITY_REACHED)"
     )
-    assert expected == seen["many"]["refusal"]
+    refusal = seen["many"]["refusal"]
+    # The old client may meet the close before it reads what came ahead of it.
+    assert expected == refusal or (peer.is_old and "1013 (try again later)" in refusal)
 
 
 def test_the_synchronous_face_of_upstreams_client(seen: dict[str, Any]):

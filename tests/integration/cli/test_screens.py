@@ -18,7 +18,8 @@ from tests.support.processes import interruptible
 
 WIDTH = 80
 ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b[()][A-Z0-9]")
-FRAME = re.compile("[│╭╮╰╯─┌┐└┘├┤━╺╸┏┓┡┩┃┴┬┼]+")
+# With what turns while something runs, which is another sign each time.
+FRAME = re.compile("[│╭╮╰╯─┌┐└┘├┤━╺╸┏┓┡┩┃┴┬┼\u2800-\u28ff]+")
 
 
 @pytest.fixture
