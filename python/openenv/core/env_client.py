@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import asyncio
+import operator
 import warnings
 import weakref
 from typing import TYPE_CHECKING, Any, Final, Generic, Literal, Self, TypeVar, cast
@@ -493,19 +494,11 @@ def is_raw(client: EnvClient[Any, Any, Any]) -> bool:
 
 def _is_plain(client: EnvClient[Any, Any, Any]) -> bool:
     # Neither `is_raw` nor hooks, on the class or on the instance; asked every step.
-    try:
-        return (
-            client._outside is None
-            and client._step_payload.__func__ is _step_payload  # type: ignore[attr-defined]
-            and client._parse_result.__func__ is _parse_result  # type: ignore[attr-defined]
-            and client._send.__func__ is _send  # type: ignore[attr-defined]
-            and client._receive.__func__ is _receive  # type: ignore[attr-defined]
-            and client._send_and_receive.__func__ is _send_and_receive  # type: ignore[attr-defined]
-            and client._serialize_action.__func__ is _serialize_action  # type: ignore[attr-defined]
-            and client._parse_step_result.__func__ is _parse_step_result  # type: ignore[attr-defined]
-        )
-    except AttributeError:  # an instance's need not be a method
-        return False
+    return (
+        client._outside is None
+        and _in_a_steps_way(type(client)) == _OWN_IN_A_STEPS_WAY
+        and _IN_A_STEPS_WAY.isdisjoint(client.__dict__)
+    )
 
 
 # What an override is compared with; the class itself may be patched later.
@@ -515,10 +508,9 @@ _OWN: Final = {
     for name, member in vars(cls).items()
     if callable(member)
 }
-_step_payload = EnvClient._step_payload
-_parse_result = EnvClient._parse_result
-_serialize_action = EnvClient._serialize_action
-_parse_step_result = EnvClient._parse_step_result
-_send = EnvClient._send
-_receive = EnvClient._receive
-_send_and_receive = EnvClient._send_and_receive
+_IN_A_STEPS_WAY: Final = frozenset(
+    {"_step_payload", "_serialize_action", "_parse_result", "_parse_step_result"}
+    | {*EXCHANGES}
+)
+_in_a_steps_way = operator.attrgetter(*_IN_A_STEPS_WAY)
+_OWN_IN_A_STEPS_WAY: Final = _in_a_steps_way(EnvClient)
