@@ -21,11 +21,10 @@ from openenv.core._client.proxy import (
     open_tunnel,
     proxy_to,
 )
-from openenv.core._client.sockets import connected, hub_of
+from openenv.core._client.sockets import connected, hub_of, started
 from openenv.core._client.tls import tls_context
 
 if TYPE_CHECKING:
-    import socket
     import ssl
     from collections.abc import Callable
 
@@ -210,27 +209,7 @@ async def _open(
         tunnel = await open_tunnel(loop, proxy, address.place, around)
         return await _start(loop, tunnel, address, context, protocol)
     sock = await connected(loop, address.host, address.port)
-    return await _on_socket(loop, sock, address, context, protocol)
-
-
-async def _on_socket(
-    loop: asyncio.AbstractEventLoop,
-    sock: socket.socket,
-    address: Address,
-    context: ssl.SSLContext | None,
-    protocol: asyncio.Protocol,
-) -> asyncio.Transport:
-    try:
-        transport, _ = await loop.create_connection(
-            lambda: protocol,
-            sock=sock,
-            ssl=context,
-            server_hostname=None if context is None else address.host,
-        )
-    except BaseException:
-        sock.close()
-        raise
-    return transport
+    return await started(loop, sock, address.host, context, protocol)
 
 
 def _proxy(address: Address, settings: Settings) -> Proxy | None:

@@ -20,7 +20,7 @@ from urllib.parse import unquote, urlsplit
 
 from typing_extensions import override
 
-from openenv.core._client.sockets import connected
+from openenv.core._client.sockets import connected, started
 from openenv.errors import ConnectFailed
 
 if TYPE_CHECKING:
@@ -168,16 +168,8 @@ async def open_tunnel(
         ConnectFailed: It refused, with its status, or answered nonsense.
     """
     sock = await connected(loop, proxy.host, proxy.port)
-    try:
-        transport, head = await loop.create_connection(
-            lambda: _Head(loop),
-            sock=sock,
-            ssl=context,
-            server_hostname=None if context is None else proxy.host,
-        )
-    except BaseException:
-        sock.close()
-        raise
+    head = _Head(loop)
+    transport = await started(loop, sock, proxy.host, context, head)
     try:
         transport.write(_request(authority, proxy.authorization))
         status, reason = await head.answer

@@ -22,6 +22,7 @@ from openenv.core._client.timers import timers_of
 from openenv.core._native import native
 
 if TYPE_CHECKING:
+    import ssl
     from collections.abc import Sequence
 
 _AddressInfo = tuple[int, int, int, str, tuple[Any, ...]]
@@ -55,6 +56,38 @@ async def connected(
     numbers = {failure.errno for failure in failures}
     # With a number the error is of the class that goes with it.
     raise OSError(numbers.pop(), msg) if len(numbers) == 1 else OSError(msg)
+
+
+async def started(
+    loop: asyncio.AbstractEventLoop,
+    sock: socket.socket,
+    host: str,
+    context: ssl.SSLContext | None,
+    protocol: asyncio.Protocol,
+) -> asyncio.Transport:
+    """Have the loop read and write a connected socket, for a protocol.
+
+    Args:
+        loop: The running loop.
+        sock: The socket, which is closed if this fails.
+        host: Whom its certificate has to name.
+        context: How TLS is spoken; None for not at all.
+        protocol: It gets ``connection_made``.
+
+    Raises:
+        OSError: The TLS handshake failed.
+    """
+    try:
+        transport, _ = await loop.create_connection(
+            lambda: protocol,
+            sock=sock,
+            ssl=context,
+            server_hostname=None if context is None else host,
+        )
+    except BaseException:
+        sock.close()
+        raise
+    return transport
 
 
 def _new_hub(loop: asyncio.AbstractEventLoop) -> native.Hub | None:
