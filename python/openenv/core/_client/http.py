@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 _OK: Final = 200
 _MAX_HEAD_BYTES: Final = 65_536
+_MAX_LINE_BYTES: Final = 8192
 _CHUNK_BYTES: Final = 65_536
 _STATUS: Final = re.compile(rb"HTTP/1\.\d (\d{3})\b")
 _LENGTH: Final = re.compile(
@@ -68,19 +69,41 @@ async def ask_status(settings: Settings, path: str) -> int | None:
 
     None says that there was no answer in time, or none of HTTP.
     """
-    address = parse_address(settings.ws_url or "")
-    request = _request(settings, address, _place(address, path)[1])
     timeout_s = settings.connect_timeout_s
     try:
         async with asyncio.timeout(None if math.isinf(timeout_s) else timeout_s):
-            reader, writer = await open_streams(address, settings)
-            try:
-                writer.write(request)
-                line = await reader.readline()
-            finally:
-                writer.transport.abort()
-    except (OSError, ValueError):  # `readline` has a limit
+            return status_of(await first_line(settings, path))
+    except OSError:
         return None
+
+
+async def first_line(settings: Settings, path: str) -> bytes:
+    """GET a path as `get_json` does, and return the answer's first line.
+
+    It ends sooner where the server closes, or where it is too long to be HTTP. Nothing
+    but the caller bounds the time.
+
+    Raises:
+        OSError: The server was not reached.
+    """
+    address = parse_address(settings.ws_url or "")
+    request = _request(settings, address, _place(address, path)[1])
+    reader, writer = await open_streams(address, settings)
+    line = b""
+    try:
+        writer.write(request)
+        # Not `readline`, which raises for what is too long.
+        while b"\n" not in line and len(line) < _MAX_LINE_BYTES:
+            if not (more := await reader.read(_MAX_LINE_BYTES)):
+                break
+            line += more
+    finally:
+        writer.transport.abort()
+    return line
+
+
+def status_of(line: bytes) -> int | None:
+    """Return the status that the first line of an answer tells, None if it is none."""
     found = _STATUS.match(line)
     return None if found is None else int(found[1])
 

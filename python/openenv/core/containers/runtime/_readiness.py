@@ -8,15 +8,13 @@ whatever the server does.
 from __future__ import annotations
 
 import asyncio
-import re
 import time
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
-from openenv.core._client.dial import parse_address
+from openenv.core._client.http import first_line, status_of
 from openenv.core._client.io_thread import run_in_background
 from openenv.core._client.settings import checked_wait_s
-from openenv.core._client.sockets import connected
 from openenv.core.generic_client import GenericEnvClient
 from openenv.errors import CapacityReached, ConnectFailed, ProviderError, RequestTimeout
 
@@ -31,8 +29,6 @@ _GROWTH: Final = 1.2
 _HEALTH_TIMEOUT_S: Final = 2.0  # a server that is loading may accept and not answer
 _CONNECT_TIMEOUT_S: Final = 10.0
 _TELLING_S: Final = 1.0  # what a busy server may need for an answer
-_STATUS: Final = re.compile(rb"HTTP/1\.\d (\d{3})\b")
-_MAX_LINE_BYTES: Final = 8192
 _SHOWN_BYTES: Final = 40
 _OK: Final = 200
 
@@ -96,64 +92,24 @@ async def _unless(
 async def _ask_health(base_url: str, timeout_s: float) -> str | None:
     try:
         async with asyncio.timeout(min(timeout_s, _HEALTH_TIMEOUT_S)):
-            line = await _status_line(base_url)
+            settings = _client(base_url)._settings  # noqa: SLF001 - ours
+            line = await first_line(settings, "/health")
     except TimeoutError as exc:
         return f"/health did not answer: {str(exc) or 'timed out'}"
     except OSError as exc:
         return f"/health did not answer: {str(exc) or type(exc).__name__}"
     if not line:
         return "/health did not answer: connection closed"
-    found = _STATUS.match(line)
-    if found is None:
+    status = status_of(line)
+    if status is None:
         return f"/health answered no HTTP: {line[:_SHOWN_BYTES]!r}"
-    status = int(found[1])
     return None if status == _OK else f"/health answered {status}"
-
-
-async def _status_line(base_url: str) -> bytes:
-    address = parse_address(base_url)
-    prefix = address.target.partition("?")[0].removesuffix("/ws")
-    # The way the clients take, so that both find the same server.
-    loop = asyncio.get_running_loop()
-    sock = await connected(loop, address.host, address.port)
-    try:
-        reader, writer = await asyncio.open_connection(
-            sock=sock,
-            ssl=True if address.secure else None,
-            server_hostname=address.host if address.secure else None,
-        )
-    except BaseException:
-        sock.close()
-        raise
-    try:
-        writer.write(
-            f"GET {prefix}/health HTTP/1.1\r\nHost: {address.authority}\r\n"
-            "Connection: close\r\n\r\n".encode()
-        )
-        return await _line(reader)
-    finally:
-        writer.transport.abort()
-
-
-async def _line(reader: asyncio.StreamReader) -> bytes:
-    # Not `readline`, which raises for what is too long to be HTTP.
-    line = b""
-    while b"\n" not in line and len(line) < _MAX_LINE_BYTES:
-        if not (more := await reader.read(_MAX_LINE_BYTES)):
-            break
-        line += more
-    return line
 
 
 async def _ask_websocket(base_url: str, timeout_s: float) -> str | None:
     # A whole client, because closing gives the session back before the socket ends: a
     # server with a single session has it free again for the client that comes next.
-    client = GenericEnvClient(
-        base_url,
-        connect_timeout_s=min(timeout_s, _CONNECT_TIMEOUT_S),
-        mode="simulation",
-        proxy=None,
-    )
+    client = _client(base_url, connect_timeout_s=min(timeout_s, _CONNECT_TIMEOUT_S))
     try:
         with suppress(CapacityReached):
             async with client:
@@ -161,3 +117,7 @@ async def _ask_websocket(base_url: str, timeout_s: float) -> str | None:
     except (ConnectFailed, RequestTimeout) as exc:
         return f"/ws did not open: {exc}"
     return None  # all sessions are taken: it serves them
+
+
+def _client(base_url: str, connect_timeout_s: float | None = None) -> GenericEnvClient:
+    return GenericEnvClient(base_url, connect_timeout_s, mode="simulation", proxy=None)
