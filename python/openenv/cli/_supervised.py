@@ -21,6 +21,13 @@ from uvicorn.supervisors import ChangeReload, Multiprocess
 
 from openenv.cli._console import CommandFailed
 from openenv.cli._served import STARTUP_FAILURE
+from openenv.core.env_server._serve import (
+    BACKLOG,
+    MAX_MESSAGE_BYTES,
+    PING_INTERVAL_S,
+    PING_TIMEOUT_S,
+)
+from openenv.core.env_server._sessions import STOP_TIMEOUT_S
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -28,7 +35,6 @@ if TYPE_CHECKING:
     from types import FrameType
 
 _FACTORY: Final = "openenv.cli._served:make_application"
-_BACKLOG: Final = 4096
 
 
 @contextlib.contextmanager
@@ -41,7 +47,7 @@ def bound_port(host: str, port: int) -> Iterator[socket.socket]:
     family, _, _, _, address = socket.getaddrinfo(
         host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
     )[0]
-    with socket.create_server(address, family=family, backlog=_BACKLOG) as listener:
+    with socket.create_server(address, family=family, backlog=BACKLOG) as listener:
         listener.set_inheritable(True)
         yield listener
 
@@ -64,7 +70,7 @@ def bound_path(path: Path) -> Iterator[socket.socket]:
         signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
         try:
             path.chmod(0o666)  # as uvicorn: who reaches the folder may connect
-            listener.listen(_BACKLOG)
+            listener.listen(BACKLOG)
             listener.set_inheritable(True)
             yield listener
         finally:
@@ -115,13 +121,13 @@ def _config(application: Any, **settings: Any) -> uvicorn.Config:  # noqa: ANN40
     return uvicorn.Config(
         application,
         http="httptools",
-        ws_max_size=100 * 1024 * 1024,
-        ws_ping_interval=20.0,
-        ws_ping_timeout=600.0,
+        ws_max_size=MAX_MESSAGE_BYTES,
+        ws_ping_interval=PING_INTERVAL_S,
+        ws_ping_timeout=PING_TIMEOUT_S,
         ws_per_message_deflate=False,
         access_log=False,
         log_level="warning",
-        timeout_graceful_shutdown=10,
+        timeout_graceful_shutdown=int(STOP_TIMEOUT_S),
         **settings,
     )
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import http.client
-import ipaddress
 import json
 import re
 import threading
@@ -84,8 +83,12 @@ class Running:
         return asked.result()
 
     def _open(self, path: str) -> bytes:
+        # Here, because the client's machinery is not needed to name the checks.
+        from openenv.core._client.proxy import is_loopback  # noqa: PLC0415
+
         # A proxy cannot reach this machine's own servers.
-        proxies: dict[str, str] | None = {} if _is_loopback(self.url) else None
+        is_own = is_loopback(urlsplit(self.url).hostname or "localhost")
+        proxies: dict[str, str] | None = {} if is_own else None
         opener = urllib.request.build_opener(urllib.request.ProxyHandler(proxies))
         with opener.open(f"{self.url}{path}", timeout=self.seconds) as response:
             answer: bytes = response.read(_MAX_BYTES)
@@ -190,13 +193,3 @@ HTTP_CHECKS: Final[tuple[Check[Running], ...]] = (
     Check("http.routes", _routes, ("http.health",)),
     Check("types.drawable", _drawable, ("http.schema",)),
 )
-
-
-def _is_loopback(url: str) -> bool:
-    host = urlsplit(url).hostname or "localhost"
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
