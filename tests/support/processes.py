@@ -134,6 +134,15 @@ def interruptible(command: Sequence[str]) -> list[str]:
     return [sys.executable, "-I", "-S", "-c", _RESET_SIGINT, *command]
 
 
+def is_gone(pid: int) -> bool:
+    """Tell whether a process has ended and was reaped, which may take a moment."""
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return True
+    return False
+
+
 def wait_until(
     condition: Callable[[], T | None],
     timeout_s: float,

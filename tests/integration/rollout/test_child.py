@@ -8,7 +8,7 @@ import signal
 import time
 
 import pytest
-from tests.support.processes import wait_until
+from tests.support.processes import is_gone, wait_until
 
 from openenv.rollout import child as child_module
 from openenv.rollout.child import ChildServer
@@ -59,15 +59,6 @@ async def test_server_that_ignores_sigterm_is_killed(make_environment, monkeypat
     with pytest.raises(asyncio.CancelledError):
         await starting
     await asyncio.to_thread(wait_until, lambda: is_gone(int(told.read_text())), 5.0)
-
-
-def is_gone(pid):
-    """Tell whether a process has ended; who reaps it may take a moment."""
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return True
-    return False
 
 
 async def test_exit_under_way_is_told_with_its_signal_and_output(make_environment):

@@ -11,7 +11,7 @@ import threading
 from pathlib import Path
 
 import pytest
-from tests.support.processes import wait_until
+from tests.support.processes import is_gone, wait_until
 
 from openenv.core.containers.runtime._child import Child
 
@@ -35,14 +35,6 @@ def start(code, **options):
 
 def open_files():
     return len([*Path("/proc/self/fd").iterdir()])
-
-
-def is_gone(pid):
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return True
-    return False
 
 
 @pytest.mark.parametrize(
